@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The seams inside libgputrace.so: what hooks may call, who keeps what. Everything here runs in a
+ * stranger's process: no malloc, no stdio, no foreign lock, no log, no exit; errno is the hook's to
+ * keep (GT_HOOK macros of hook.h do). Order of a recorded event:
+ *
+ *   hook_*.c    enter -> real call -> gt_where_capture -> gt_record_*            no lock held
+ *   lane.c      lane lock -> live block, counters, site, cell, commit -> unlock
+ *   ring.c      a full staging becomes a chunk, still under the lane's lock
+ *
+ * Locks, outermost first: lane lock > extent lock, definitions lock > extent lock. None is held while a
+ * foreign function runs. All live in private memory; a forked child starts with new structures.
+ */
+#ifndef GT_PRELOAD_H
+#define GT_PRELOAD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <gputrace/format.h>
+
+#define GT_TLS	   static __thread __attribute__((tls_model("initial-exec")))
+#define GT_PUBLIC  __attribute__((visibility("default")))
+#define gt_likely(x)   __builtin_expect(!!(x), 1)
+#define gt_unlikely(x) __builtin_expect(!!(x), 0)
+
+/* ---- os.c: the few things needed from the system, without libc's state ---------------------- */
+
+#define gt_load(p)		__atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define gt_store(p, v)		__atomic_store_n((p), (v), __ATOMIC_RELEASE)
+#define gt_load_relaxed(p)	__atomic_load_n((p), __ATOMIC_RELAXED)
+#define gt_store_relaxed(p, v)	__atomic_store_n((p), (v), __ATOMIC_RELAXED)
+#define gt_store_barrier()	__atomic_thread_fence(__ATOMIC_RELEASE)
+
+struct gt_lock {
+	uint32_t held;
+};
+void gt_lock(struct gt_lock *lock);	/* spin, then yield */
+void gt_unlock(struct gt_lock *lock);
+
+void *gt_map(size_t bytes);		/* zeroed private pages, MADV_DONTFORK; NULL if none */
+void gt_unmap(void *p, size_t bytes);	/* accepts NULL */
+int gt_tid(void);
+int gt_pid(void);			/* a system call: never a cached value */
+uint64_t gt_mono_us(void);
+
+struct gt_text {			/* a bounded string builder: never overruns, always terminated */
+	char *buf;
+	size_t size, length;
+};
+void gt_text_str(struct gt_text *t, const char *s);
+void gt_text_u64(struct gt_text *t, uint64_t v);
+void gt_text_i64(struct gt_text *t, int64_t v);
+/* Reads at most size - 1 bytes of a small file and terminates them; -errno or the length. */
+int gt_read_file(const char *path, char *buf, size_t size);
+void gt_stderr(const char *line);	/* one write(2) to fd 2; the only output there is */
+
+/* ---- options.c: one table of GPUTRACE_* variables, read once -------------------------------- */
+
+struct gt_options {
+	bool off;			/* GPUTRACE=0 */
+	bool quiet;			/* GPUTRACE_QUIET=1 */
+	uint32_t stacks;		/* GPUTRACE_STACKS, GPUTRACE_FREE_STACKS -> GT_STACKS_* */
+	uint32_t depth;			/* GPUTRACE_DEPTH, frames */
+	uint32_t unwinder;		/* GPUTRACE_UNWINDER -> enum gt_unwinder */
+	uint64_t ring;			/* GPUTRACE_RING, bytes */
+	uint64_t max;			/* GPUTRACE_MAX, bytes */
+	uint64_t extent;		/* GPUTRACE_EXTENT, bytes: for tests */
+	const char *dir;		/* GPUTRACE_DIR, ':' list */
+};
+enum gt_unwinder { GT_UNWIND_AUTO, GT_UNWIND_OWN, GT_UNWIND_LIBUNWIND, GT_UNWIND_LIBGCC };
+extern struct gt_options gt_options;
+void gt_options_read(char **environ_now);
+
+/* ---- start.c: states of the recorder -------------------------------------------------------- */
+
+/*
+ * Cheap test at the top of every hook: may this call be recorded? Starts the recorder at the first
+ * call (opens the file, GPUTRACE_DIR's first directory that works), restarts it in a forked child,
+ * and is false for ever after a failure of ours or with GPUTRACE=0.
+ */
+bool gt_recording(void);
+void gt_stop(enum gt_stop why);		/* recording ends here; said once on stderr; the program goes on */
+void gt_at_exit(void);			/* exit() began */
+
+/* ---- file.c: the mapped file and its extents ------------------------------------------------ */
+
+extern struct gt_header *gt_file;	/* NULL while there is none */
+int gt_file_open(const char *path, uint64_t limit); /* creates (O_EXCL), maps and fills the header */
+void gt_file_forget(void);		/* in a forked child: drop what MADV_DONTFORK has already taken */
+/*
+ * A new listed extent with all fields set and zeroed content, or, for anything but RING when the disk
+ * or the limit is reached, the oldest closed ring extent turned into one. NULL when there is nothing.
+ */
+struct gt_extent *gt_extent_new(enum gt_extent_kind kind, uint32_t lane, uint64_t length,
+				uint64_t first_index);
+uint64_t gt_now_us(void);		/* trace time */
+void gt_count_lost(enum gt_lost why);
+
+/* ---- defs.c: definitions; each returns an id, 0 = could not be kept ------------------------- */
+
+/* All are committed when they return. gt_def_append writes a record whose text is in two parts. */
+bool gt_def_append(struct gt_rec *rec, size_t size, const void *text, size_t text_length,
+		   const void *text2, size_t text2_length);
+void gt_def_info(const char *key, const void *value, size_t length);
+uint32_t gt_def_string(const char *text, size_t length); /* interned */
+uint32_t gt_def_thread(void);		/* id of the calling thread, cached in TLS */
+uint32_t gt_def_stream(int device, uint64_t handle);	/* interned; handle 0 is id 0 */
+void gt_def_device(int ordinal, uint64_t total, const uint8_t uuid[16], const char *name);
+
+/* ---- stacks: stack_native.c, stack_python.c, unwind_*.c, modules.c, sites.c ------------------ */
+
+struct gt_where {			/* a captured stack: innermost nodes, 0 = none */
+	uint32_t native, python;
+};
+
+struct gt_regs {			/* where a native walk starts: the caller of the hook */
+	uint64_t pc, sp, fp;
+};
+/* In the hook itself: its return address, the stack pointer after its return, the caller's fp. */
+#define GT_REGS_HERE() \
+	((struct gt_regs){(uint64_t)__builtin_return_address(0), \
+			  (uint64_t)__builtin_frame_address(0) + 16, \
+			  *(uint64_t *)__builtin_frame_address(0)})
+
+/* Captures and interns the calling thread's stacks as GPUTRACE_STACKS says. No lock of ours held. */
+struct gt_where gt_where_capture(const struct gt_regs *regs);
+void gt_stacks_start(void);		/* at the first driver use, outside any hook's record path */
+void gt_stacks_fork_child(void);	/* new structures */
+void gt_modules_changed(void);		/* before and after a real dlclose */
+/* Address inside an object whose file name begins with prefix ("libc10_cuda")? Cached per pc. */
+bool gt_caller_is(uint64_t pc, const char *prefix);
+
+/* ---- lane.c: events ------------------------------------------------------------------------- */
+
+struct gt_alloc {
+	int device;			/* ordinal, GT_DEVICE_HOST, GT_DEVICE_UNKNOWN */
+	enum gt_space space;
+	uint32_t mask;			/* GT_MASK_* */
+	enum gt_api api;
+	uint64_t addr, size;
+	uint32_t stream;		/* id of gt_def_stream */
+	struct gt_where where;
+};
+/* Live block, counters, site and event; an implicit free first if the key is alive. */
+void gt_record_alloc(const struct gt_alloc *a);
+
+struct gt_freed {			/* what a free took away, to give it back */
+	uint32_t lane;			/* GT_LANE_NONE: the key was unknown */
+	uint64_t key, size, birth_us;
+	uint32_t site, stream, birth_thread, mask;
+};
+/*
+ * Looks the key up (lane of device first, then all) and frees it under the same hold of the lock.
+ * Unknown: an UNKNOWN_FREE event on the lane of device. where is used with GT_STACKS_FREE only.
+ */
+void gt_record_free(int device, enum gt_space space, uint64_t addr, enum gt_api api,
+		    struct gt_where where, struct gt_freed *ret);
+void gt_record_unfree(const struct gt_freed *freed);	/* the real free was refused */
+/* Any other event: op, device, and the fields that format.h names for it. Returns its sequence. */
+uint64_t gt_record_note(enum gt_op op, int device, uint64_t addr, uint64_t size, uint32_t aux,
+			uint64_t extra);
+/* Is the key alive, on which lane (device ordinal), with what size? For hooks that need the block. */
+bool gt_lookup(int device, enum gt_space space, uint64_t addr, int *ret_device, uint64_t *ret_size);
+
+/* ---- oom.c: refused requests and their reports ---------------------------------------------- */
+
+struct gt_refusal {
+	int device;
+	enum gt_space space;
+	enum gt_api api;
+	uint64_t size;
+	int result;			/* of the driver */
+	uint64_t device_free, device_total; /* GT_UNKNOWN_BYTES */
+	uint64_t torch_allocated, torch_reserved;
+	struct gt_where where;
+};
+void gt_record_refusal(const struct gt_refusal *r);	/* the driver said no */
+void gt_record_torch_oom(const struct gt_refusal *r);	/* torch raised; says the one line on stderr */
+void gt_granted(int device, enum gt_space space, uint64_t size); /* settles this thread's refusal */
+
+#endif

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A trace opened for reading: definitions, the state of every lane after its last committed event, and
+ * the history that the ring still holds. The only code that knows the file's bytes is in this folder;
+ * everyone else sees the structures below. The file is hostile input: every length, offset, index and
+ * count is checked before use, and a damaged file gives one gt_error, never a crash. The file may
+ * belong to a running process: what is copied is consistent (the rules stand in docs/format.md).
+ */
+#ifndef GT_TRACE_H
+#define GT_TRACE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <gputrace/format.h>
+
+/* What went wrong, ready to print behind "gputrace: ": "FILE: what, where: what to do". */
+struct gt_error {
+	int status;		/* exit status: 2 usage, 3 unreadable */
+	char text[1024];
+};
+
+struct gt_event {		/* an event, decoded */
+	uint64_t seq, us;
+	uint64_t addr, size;
+	uint64_t birth_us;
+	uint64_t extra;
+	uint32_t lane, site, free_site, aux;
+	uint16_t thread, birth_thread, stream;
+	uint8_t op;		/* enum gt_op */
+	uint8_t space;		/* enum gt_space */
+};
+
+struct gt_block {		/* a live block */
+	uint64_t addr, size;
+	uint64_t birth_us;
+	uint32_t site;		/* index in its lane */
+	uint16_t stream, thread;
+	uint8_t space;
+};
+
+struct gt_bytes {		/* text with its length: NUL terminated too, but may hold NULs */
+	const char *text;
+	uint32_t length;
+};
+
+struct gt_module {
+	struct gt_bytes path;
+	uint64_t start, end, bias;
+	uint8_t build_id[32];
+	uint32_t build_id_length;
+	uint64_t unloaded_us;	/* 0 = still mapped */
+};
+
+struct gt_node {		/* native frame */
+	uint64_t pc;		/* return address or GT_PC_* */
+	uint32_t parent;
+	uint32_t module;	/* index + 1 into modules of the object mapped there then; 0 = none */
+};
+
+struct gt_pycode {
+	uint32_t file, name, qualname; /* indexes into strings; 0 = "" */
+	int32_t first_line;
+};
+
+struct gt_pynode {
+	uint32_t parent, code;
+	int32_t line;
+};
+
+struct gt_site_def {
+	uint32_t native, python; /* indexes into nodes, pynodes; 0 = none */
+	uint16_t api;		/* enum gt_api */
+	uint8_t space, mask;
+};
+
+struct gt_thread_def {
+	uint32_t tid;
+	uint64_t us;
+	struct gt_bytes name;
+};
+
+struct gt_stream_def {
+	uint64_t handle;
+	int32_t device;
+};
+
+struct gt_device_def {
+	int32_t ordinal;
+	uint64_t total;
+	uint8_t uuid[16];
+	struct gt_bytes name;
+};
+
+struct gt_context_def {
+	uint64_t handle, us;
+	int64_t bytes;
+	int32_t device;
+	uint32_t flags, native, python, thread;
+};
+
+struct gt_info {
+	struct gt_bytes key, value;
+};
+
+struct gt_trace_lane {		/* after event ctr's seq; everything here agrees with everything else */
+	uint32_t lane;
+	int32_t device;
+	uint64_t seq;		/* last committed event */
+	struct gt_ctr ctr;
+	struct gt_block *blocks; /* the live set, by address then space */
+	size_t block_count;
+	struct gt_site *sites;	/* totals; [0] is "unknown" */
+	struct gt_site_def *site_defs;
+	size_t site_count;	/* of both */
+	uint64_t history_first;	/* first event still held; seq + 1 = none */
+	uint64_t history_us;	/* its time; 0 when history_first is 1 */
+	uint64_t incomplete_seq; /* 0 = whole */
+	uint64_t lost;
+};
+
+/* Tables are indexed by id; [0] is a zero entry so that "none" needs no test. */
+struct gt_trace {
+	const char *path;
+	struct gt_header header;
+	bool partial;		/* read with GT_OPEN_PARTIAL from a cut file: totals are not complete */
+	bool running;		/* its process is alive on this machine */
+	uint64_t last_us;	/* of the last event of any lane */
+
+	struct gt_info *infos;
+	size_t info_count;
+	struct gt_bytes *strings;
+	size_t string_count;
+	struct gt_module *modules; /* [0] is a zero entry too */
+	size_t module_count;
+	struct gt_node *nodes;
+	size_t node_count;
+	struct gt_pycode *pycodes;
+	size_t pycode_count;
+	struct gt_pynode *pynodes;
+	size_t pynode_count;
+	struct gt_thread_def *threads;
+	size_t thread_count;
+	struct gt_stream_def *streams;
+	size_t stream_count;
+	struct gt_device_def *devices;
+	size_t device_count;	/* in the order seen; no zero entry */
+	struct gt_context_def *contexts;
+	size_t context_count;
+	struct gt_report *reports; /* by state (number) */
+	size_t report_count;
+	struct gt_trace_lane *lanes; /* by lane number, only those that exist */
+	size_t lane_count;
+
+	struct gt_reader *reader; /* private to tools/read */
+};
+
+#define GT_OPEN_PARTIAL 1u
+
+/* 0, or -1 with err filled. */
+int gt_trace_open(const char *path, unsigned int flags, struct gt_trace **ret, struct gt_error *err);
+struct gt_trace *gt_trace_close(struct gt_trace *trace); /* accepts NULL, returns NULL */
+
+/* Last value of an info key, or NULL. */
+const struct gt_bytes *gt_trace_info(const struct gt_trace *trace, const char *key);
+
+/*
+ * A walk over the history of one lane: gt_cursor_next from history_first forward, or gt_cursor_prev
+ * from the last event backward. NULL at the end; err (may be NULL) tells damage from the end. The
+ * event is valid until the next call. One extent is held decoded at a time.
+ */
+struct gt_cursor *gt_cursor_new(const struct gt_trace *trace, size_t lane_index);
+struct gt_cursor *gt_cursor_free(struct gt_cursor *cursor);
+const struct gt_event *gt_cursor_next(struct gt_cursor *cursor, struct gt_error *err);
+const struct gt_event *gt_cursor_prev(struct gt_cursor *cursor, struct gt_error *err);
+
+/* All lanes merged: order inside a lane by sequence, lanes by running maximum of time. */
+struct gt_merge *gt_merge_new(const struct gt_trace *trace);
+struct gt_merge *gt_merge_free(struct gt_merge *merge);
+const struct gt_event *gt_merge_next(struct gt_merge *merge, struct gt_error *err);
+
+/* Live following of a running process: what tests and "live" use; see read/follow.h when it exists. */
+
+#endif

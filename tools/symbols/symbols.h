@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Stacks as people read them: native nodes through libdw (function, file, line, inline frames,
+ * demangled), Python nodes as recorded. Nothing is looked up until a stack is asked for; each pc once.
+ */
+#ifndef GT_SYMBOLS_H
+#define GT_SYMBOLS_H
+
+#include "read/trace.h"
+
+enum gt_frame_kind {
+	GT_FRAME_NATIVE,
+	GT_FRAME_INLINE,	/* inlined into the native frame that follows */
+	GT_FRAME_PYTHON,
+	GT_FRAME_MARKER,	/* "[truncated]", "[incomplete]" in function */
+};
+
+struct gt_frame {		/* all text is valid UTF-8, never NULL, may be "" */
+	const char *function;	/* demangled; "module+0x12f" when unknown, "[anon]" outside any module */
+	const char *file;	/* source file; "" when unknown */
+	const char *module;	/* path of the object file; "" for Python */
+	int line;		/* 0 = unknown */
+	enum gt_frame_kind kind;
+};
+
+struct gt_stack {
+	const struct gt_frame *frames; /* innermost first */
+	size_t count;
+};
+
+struct gt_symbols *gt_symbols_new(const struct gt_trace *trace);
+struct gt_symbols *gt_symbols_free(struct gt_symbols *symbols);
+
+/* The stack of a pair of innermost nodes, cached: the same pair gives the same pointer. */
+struct gt_stack gt_symbols_stack(struct gt_symbols *symbols, uint32_t native, uint32_t python);
+
+/* Name of the library that asked for the memory: base name of the first module outside the CUDA
+ * runtime, the driver, the preload itself and the C++ runtime; "" when there is none. */
+const char *gt_symbols_owner(struct gt_symbols *symbols, uint32_t native);
+
+/* The frame that stands for the stack in one line: innermost user frame (Python or native; outside
+ * system, CUDA, torch and interpreter libraries), else the innermost named frame. NULL: no frames. */
+const struct gt_frame *gt_symbols_user_frame(struct gt_symbols *symbols, uint32_t native,
+					     uint32_t python);
+
+#endif
