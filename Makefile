@@ -4,14 +4,14 @@
 #   make deps       install what is needed (root); make demo: the main job, end to end
 #   make check      the everyday tests; make bench: the figures; make install PREFIX= DESTDIR=
 #
-# O=DIR builds elsewhere, V=1 shows commands, DEBUG=1 is -O0 with small buffers' asserts on,
+# O=DIR builds elsewhere, V=1 shows commands, DEBUG=1 is -O0 with assertions,
 # SAN=address|undefined|thread (or a comma list) instruments the tools and the unit tests.
-# Each folder describes itself in a .mk file; this one only holds what they share.
+# Each folder describes itself in a .mk file; this one only holds what they share: a part adds its
+# products to ALL, its Debian packages to DEPS and its everyday suites (targets check-NAME that
+# print "ok|not ok|skip NAME" lines) to CHECKS.
 
 O	?= build
 PREFIX	?= /usr/local
-CC	?= cc
-CXX	?= c++
 PYTHON	?= python3
 
 WARN	:= -Wall -Wextra -Werror -Wno-unused-parameter -Wstrict-prototypes -Wmissing-prototypes \
@@ -22,15 +22,29 @@ CFLAGS_ALL = -std=gnu11 $(WARN) $(OPT) -Iinclude -MMD -MP $(CFLAGS)
 Q	:= $(if $(V),,@)
 say	= $(if $(V),,@printf '  %-7s %s\n' '$(1)' '$(2)')
 
-.PHONY: all deps demo check bench install clean
-.DEFAULT_GOAL := all
-all:
+DEPS	:= gcc g++ clang make pkg-config python3 python3-venv git
+ALL	:=
+CHECKS	:=
 
--include preload/preload.mk
--include tools/tools.mk
--include tests/sim/sim.mk
--include tests/tests.mk
--include docs/docs.mk
+.PHONY: all deps deps-apt demo check bench install uninstall clean FORCE
+.DEFAULT_GOAL := all
+
+include $(sort $(wildcard preload/*.mk tools/*.mk tests/*.mk tests/*/*.mk docs/*.mk))
+
+all: $(ALL)
+
+# Recursive makes of deps leave files of the calling user, not of root, behind sudo.
+deps: deps-apt deps-more
+	$(Q)[ -z "$$SUDO_UID" ] || [ ! -d $(O) ] || chown -R "$$SUDO_UID:$$SUDO_GID" $(O)
+
+deps-apt:
+	$(Q)[ "$$(id -u)" = 0 ] || { \
+		echo "make deps: installs Debian packages, so it needs root: sudo make deps" >&2; exit 1; }
+	$(Q)DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+		$(sort $(DEPS)) >$(or $(TMPDIR),/tmp)/gputrace-deps.$$$$ 2>&1 || { \
+		cat $(or $(TMPDIR),/tmp)/gputrace-deps.$$$$; exit 1; }; rm -f /tmp/gputrace-deps.$$$$
+.PHONY: deps-more
+deps-more:: deps-apt
 
 clean:
 	$(Q)rm -rf $(O)
