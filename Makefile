@@ -40,9 +40,7 @@ deps: deps-apt deps-more
 deps-apt:
 	$(Q)[ "$$(id -u)" = 0 ] || { \
 		echo "make deps: installs Debian packages, so it needs root: sudo make deps" >&2; exit 1; }
-	$(Q)DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-		$(sort $(DEPS)) >$(or $(TMPDIR),/tmp)/gputrace-deps.$$$$ 2>&1 || { \
-		cat $(or $(TMPDIR),/tmp)/gputrace-deps.$$$$; exit 1; }; rm -f /tmp/gputrace-deps.$$$$
+	$(Q)DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(sort $(DEPS))
 .PHONY: deps-more
 deps-more:: deps-apt
 
