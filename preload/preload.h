@@ -117,17 +117,25 @@ struct gt_where {			/* a captured stack: innermost nodes, 0 = none */
 struct gt_regs {			/* where a native walk starts: the caller of the hook */
 	uint64_t pc, sp, fp;
 };
-/* In the hook itself: its return address, the stack pointer after its return, the caller's fp. */
+/*
+ * In the hook itself (or an always_inline helper of it): its return address, the stack pointer after
+ * its return, the caller's fp. Naming the frame address makes the compiler keep a frame pointer here.
+ */
+#ifdef __x86_64__
+#define GT_CALLER_SP() ((uint64_t)__builtin_frame_address(0) + 16)
+#else
+#define GT_CALLER_SP() ((uint64_t)__builtin_dwarf_cfa())
+#endif
 #define GT_REGS_HERE() \
-	((struct gt_regs){(uint64_t)__builtin_return_address(0), \
-			  (uint64_t)__builtin_frame_address(0) + 16, \
+	((struct gt_regs){(uint64_t)__builtin_return_address(0), GT_CALLER_SP(), \
 			  *(uint64_t *)__builtin_frame_address(0)})
 
 /* Captures and interns the calling thread's stacks as GPUTRACE_STACKS says. No lock of ours held. */
 struct gt_where gt_where_capture(const struct gt_regs *regs);
 void gt_stacks_start(void);		/* at the first driver use, outside any hook's record path */
 void gt_stacks_fork_child(void);	/* new structures */
-void gt_modules_changed(void);		/* before and after a real dlclose */
+void gt_modules_closing(void);		/* before a real dlclose, and ... */
+void gt_modules_closed(void);		/* ... after it: calls nest and may overlap between threads */
 /* Address inside an object whose file name begins with prefix ("libc10_cuda")? Cached per pc. */
 bool gt_caller_is(uint64_t pc, const char *prefix);
 
