@@ -122,7 +122,8 @@ struct gt_extent {
 	uint64_t gen;		/* odd while being recycled */
 	uint64_t used;		/* DEFS, RING: bytes committed, header included (store release) */
 	uint64_t first_seq;	/* RING: sequence of the first event; LANE: 1 */
-	uint64_t first_index;	/* LIVE, SITES, REPORTS: index of the first element */
+	uint64_t first_index;	/* LIVE, SITES, REPORTS: index of the first element; DEFS: number */
+				/* of DEFS extents made before: the order in which they are read */
 	uint64_t serial;	/* RING: counts fills in this file, from 1; orders a lane's extents */
 };
 
@@ -253,6 +254,8 @@ struct gt_cell {		/* one event in staging: cell of event q is cells[q & (cap - 1
 /* RING: chunks, 8-aligned, one behind the other from the extent header to gt_extent.used. The
  * compressed bytes of one extent's chunks are one zstd frame, flushed at the end of each chunk. */
 #define GT_CHUNK_MAGIC	0x4b435447u	/* "GTCK" */
+#define GT_MAX_CHUNK_EVENTS 65536u	/* so also of gt_lane.cap; readers refuse more */
+#define GT_WINDOW_LOG	20		/* of the frames; readers refuse windows above 2^24 */
 
 struct gt_chunk {
 	uint32_t magic;
