@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Stacks as people read them: native nodes through libdw (function, file, line, inline frames,
- * demangled), Python nodes as recorded. Nothing is looked up until a stack is asked for; each pc once.
+ * demangled), Python nodes as recorded. Nothing is looked up until a stack is asked for; each pc
+ * once.
  */
 #ifndef GT_SYMBOLS_H
 #define GT_SYMBOLS_H
@@ -10,16 +11,17 @@
 
 enum gt_frame_kind {
 	GT_FRAME_NATIVE,
-	GT_FRAME_INLINE,	/* inlined into the native frame that follows */
+	GT_FRAME_INLINE, /* inlined into the native frame that follows */
 	GT_FRAME_PYTHON,
-	GT_FRAME_MARKER,	/* "[truncated]", "[incomplete]" in function */
+	GT_FRAME_MARKER, /* "[truncated]", "[incomplete]" in function */
 };
 
-struct gt_frame {		/* all text is valid UTF-8, never NULL, may be "" */
-	const char *function;	/* demangled; "module+0x12f" when unknown, "[anon]" outside any module */
-	const char *file;	/* source file; "" when unknown */
-	const char *module;	/* path of the object file; "" for Python */
-	int line;		/* 0 = unknown */
+struct gt_frame { /* all text is valid UTF-8, never NULL, may be "" */
+	const char
+		*function; /* demangled; "module+0x12f" when unknown, "[anon]" outside any module */
+	const char *file;  /* source file; "" when unknown */
+	const char *module; /* path of the object file; "" for Python */
+	int line;	    /* 0 = unknown */
 	enum gt_frame_kind kind;
 };
 
@@ -39,8 +41,18 @@ struct gt_stack gt_symbols_stack(struct gt_symbols *symbols, uint32_t native, ui
 const char *gt_symbols_owner(struct gt_symbols *symbols, uint32_t native);
 
 /* The frame that stands for the stack in one line: innermost user frame (Python or native; outside
- * system, CUDA, torch and interpreter libraries), else the innermost named frame. NULL: no frames. */
+ * system, CUDA, torch and interpreter libraries), else the innermost named frame. NULL: no frames.
+ */
 const struct gt_frame *gt_symbols_user_frame(struct gt_symbols *symbols, uint32_t native,
 					     uint32_t python);
+
+/* Modules that were asked for and could not be read: their frames are "module+0x12f". */
+struct gt_missing {
+	const char *path;
+	bool changed; /* there is a file, but of another build */
+};
+
+/* In the order met; grows with every stack asked for. */
+const struct gt_missing *gt_symbols_missing(const struct gt_symbols *symbols, size_t *ret_count);
 
 #endif
