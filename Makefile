@@ -26,7 +26,7 @@ DEPS	:= gcc g++ clang make pkg-config python3 python3-venv git
 ALL	:=
 CHECKS	:=
 
-.PHONY: all deps deps-apt demo check bench install uninstall clean FORCE
+.PHONY: all deps deps-apt install uninstall clean
 .DEFAULT_GOAL := all
 
 include $(sort $(wildcard preload/*.mk tools/*.mk tests/*.mk tests/*/*.mk docs/*.mk))

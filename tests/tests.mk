@@ -4,3 +4,7 @@
 .PHONY: check
 check: all
 	$(Q)O=$(O) MAKE="$(MAKE)" tests/check $(sort $(CHECKS))
+
+.PHONY: demo
+demo:
+	$(Q)O=$(O) MAKE="$(MAKE)" tests/demo
