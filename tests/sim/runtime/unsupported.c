@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * unsupported.c - runtime functions that exist so that programs load, and answer "not supported".
+ */
+int rt_not_supported(void);
+
+int rt_not_supported(void)
+{
+	return 801; /* cudaErrorNotSupported */
+}
+
+#if defined(__x86_64__)
+#define JUMP "jmp "
+#elif defined(__aarch64__)
+#define JUMP "b "
+#else
+#error "write the jump instruction of this machine here"
+#endif
+
+#define RT_NO(symbol)                                                                              \
+	__asm__(".text\n"                                                                          \
+		".globl " #symbol "\n"                                                             \
+		".type " #symbol ", %function\n" #symbol ":\n"                                     \
+		"\t" JUMP "rt_not_supported\n"                                                     \
+		".size " #symbol ", . - " #symbol "\n");
+
+RT_NO(cudaStreamBeginCapture)
+RT_NO(cudaStreamEndCapture)
+RT_NO(cudaGraphCreate)
+RT_NO(cudaGraphDestroy)
+RT_NO(cudaGraphInstantiate)
+RT_NO(cudaGraphInstantiateWithFlags)
+RT_NO(cudaGraphExecDestroy)
+RT_NO(cudaGraphLaunch)
+RT_NO(cudaGraphGetNodes)
+RT_NO(cudaGraphNodeGetDependencies)
+RT_NO(cudaGraphNodeGetType)
+RT_NO(cudaGraphAddEmptyNode)
+RT_NO(cudaGraphAddDependencies)
+RT_NO(cudaGraphRetainUserObject)
+RT_NO(cudaUserObjectCreate)
+RT_NO(cudaUserObjectRelease)
+RT_NO(cudaGraphKernelNodeGetParams)
+RT_NO(cudaGraphKernelNodeSetParams)
+RT_NO(cudaGraphDebugDotPrint)
+RT_NO(cudaStreamUpdateCaptureDependencies)
+RT_NO(cudaStreamSetAttribute)
+RT_NO(cudaIpcGetMemHandle)
+RT_NO(cudaIpcOpenMemHandle)
+RT_NO(cudaIpcCloseMemHandle)
+RT_NO(cudaIpcGetEventHandle)
+RT_NO(cudaIpcOpenEventHandle)
+RT_NO(cudaMallocArray)
+RT_NO(cudaMalloc3DArray)
+RT_NO(cudaFreeArray)
+RT_NO(cudaMemcpyFromArray)
+RT_NO(cudaMemcpy3D)
+RT_NO(cudaMemcpy3DAsync)
+RT_NO(cudaMemPrefetchAsync)
+RT_NO(cudaMemAdvise)
+RT_NO(cudaCtxResetPersistingL2Cache)
+RT_NO(cudaImportExternalMemory)
+RT_NO(cudaDestroyExternalMemory)
+RT_NO(cudaExternalMemoryGetMappedBuffer)
+RT_NO(cudaOccupancyMaxActiveClusters)
+RT_NO(cudaOccupancyMaxPotentialClusterSize)
+RT_NO(cudaFuncGetName)
+RT_NO(cudaLibraryLoadData)
+RT_NO(cudaLibraryUnload)
+RT_NO(cudaGetFuncBySymbol)
+RT_NO(cudaGetKernel)

@@ -1,0 +1,76 @@
+# The simulated CUDA stack: driver, runtimes, NVML. See tests/sim/driver/sim.h.
+#
+# It compiles against CUDA headers: a toolkit's where there is one, else those that `make deps`
+# has taken from PyPI. Without headers the rest of the project still builds.
+
+SIM	:= $(O)/sim
+SIM_DIR	:= tests/sim
+CUDA_HOME ?= /usr/local/cuda
+cuda_headers = $(firstword $(foreach d,$(2) $(CUDA_HOME)/include $(O)/deps/cu$(1),\
+	$(if $(shell grep -s 'define CUDA_VERSION $(1)' $(d)/cuda.h),$(d))))
+CUDA13	?= $(call cuda_headers,13)
+CUDA12	?= $(call cuda_headers,12)
+# The 12 runtime's wheel leaves out crt/, which has not changed since.
+CUDA12_CRT := $(firstword $(wildcard $(CUDA12) $(CUDA13)))
+
+SIM_CFLAGS = $(CFLAGS_ALL) -fPIC -pthread
+SIM_LDFLAGS = -shared -Wl,-Bsymbolic -Wl,-z,defs -Wl,-soname,$(@F) -pthread -ldl
+
+sim_driver_o := $(patsubst $(SIM_DIR)/%.c,$(SIM)/%.o,$(wildcard $(SIM_DIR)/driver/*.c))
+sim_rt_c := $(wildcard $(SIM_DIR)/runtime/*.c)
+sim_rt13_o := $(patsubst $(SIM_DIR)/runtime/%.c,$(SIM)/rt13/%.o,$(sim_rt_c))
+sim_rt12_o := $(patsubst $(SIM_DIR)/runtime/%.c,$(SIM)/rt12/%.o,$(sim_rt_c))
+
+SIM_LIBS := $(if $(CUDA13),$(SIM)/libcuda.so.1 $(SIM)/libcudart.so.13 $(SIM)/libnvidia-ml.so.1) \
+	    $(if $(CUDA12),$(SIM)/libcudart.so.12)
+
+.PHONY: sim sim-deps check-sim
+sim: $(SIM_LIBS)
+all: sim
+ifeq ($(CUDA13),)
+sim:
+	@echo "  note    no CUDA headers: the simulated CUDA stack is left out (make deps gets them)"
+endif
+
+$(SIM)/driver/%.o: $(SIM_DIR)/driver/%.c | $(SIM)/driver
+	$(call say,CC,$<)
+	$(Q)$(CC) $(SIM_CFLAGS) -isystem $(CUDA13) -c $< -o $@
+
+$(SIM)/rt13/%.o: $(SIM_DIR)/runtime/%.c | $(SIM)/rt13
+	$(call say,CC,$< (13))
+	$(Q)$(CC) $(SIM_CFLAGS) -isystem $(CUDA13) -c $< -o $@
+
+$(SIM)/rt12/%.o: $(SIM_DIR)/runtime/%.c $(SIM)/crt12/crt | $(SIM)/rt12
+	$(call say,CC,$< (12))
+	$(Q)$(CC) $(SIM_CFLAGS) -isystem $(CUDA12) -isystem $(SIM)/crt12 -c $< -o $@
+
+# Only this one folder of the other version may be seen, not its headers.
+$(SIM)/crt12/crt:
+	$(Q)mkdir -p $(@D) && ln -sfn $(abspath $(CUDA12_CRT))/crt $@
+
+$(SIM)/driver $(SIM)/rt13 $(SIM)/rt12 $(SIM)/nvml:
+	$(Q)mkdir -p $@
+
+$(SIM)/libcuda.so.1: $(sim_driver_o) $(SIM_DIR)/driver/driver.map
+	$(call say,LD,$@)
+	$(Q)$(CC) $(sim_driver_o) $(SIM_LDFLAGS) -Wl,--version-script,$(SIM_DIR)/driver/driver.map -o $@
+	$(Q)ln -sf $(@F) $(SIM)/libcuda.so
+
+# A real runtime's symbols carry its soname as their version.
+$(SIM)/libcudart.so.13: $(sim_rt13_o)
+$(SIM)/libcudart.so.12: $(sim_rt12_o)
+$(SIM)/libcudart.so.%:
+	$(call say,LD,$@)
+	$(Q)echo '$(@F) { global: cuda[A-Z]*; __cuda[A-Z]*; local: *; };' >$@.map
+	$(Q)$(CC) $^ $(SIM_LDFLAGS) -Wl,--version-script,$@.map -o $@
+	$(Q)ln -sf libcudart.so.13 $(SIM)/libcudart.so
+
+$(SIM)/libnvidia-ml.so.1: $(SIM_DIR)/nvml/nvml.c | $(SIM)/nvml
+	$(call say,LD,$@)
+	$(Q)$(CC) $(SIM_CFLAGS) $< $(SIM_LDFLAGS) -o $@
+
+sim-deps:
+	$(Q)$(SIM_DIR)/fetch-headers $(O)/deps $(if $(CUDA13),,13) $(if $(CUDA12),,12)
+deps: sim-deps
+
+-include $(sim_driver_o:.o=.d) $(sim_rt13_o:.o=.d) $(sim_rt12_o:.o=.d)
