@@ -139,6 +139,10 @@ void gt_modules_closed(void);		/* ... after it: calls nest and may overlap betwe
 /* Address inside an object whose file name begins with prefix ("libc10_cuda")? Cached per pc. */
 bool gt_caller_is(uint64_t pc, const char *prefix);
 
+/* ---- hook.c --------------------------------------------------------------------------------- */
+
+void gt_hooks_fork_child(void);		/* new structures; also for a child that clone made */
+
 /* ---- lane.c: events ------------------------------------------------------------------------- */
 
 struct gt_alloc {

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What every hook_*.c needs: the table of real functions, the guard, and the wrappers that are made
+ * from rows of hooks.def. A wrapper may not change what the program sees: it returns what the real
+ * function returned, and errno is the real function's.
+ *
+ * Guard: one word per thread says that the thread is inside a hook. Calls that come in then (the
+ * driver calling itself by name, our own questions to torch) go straight through, so that each
+ * request of the program counts once, at its outermost call.
+ */
+#ifndef GT_HOOK_H
+#define GT_HOOK_H
+
+#include <errno.h>
+
+#include "preload.h"
+
+/* ---- ABI types of hooks.def ------------------------------------------------------------------ */
+
+typedef unsigned long long gt_ptr;    /* CUdeviceptr */
+typedef unsigned long long gt_handle; /* CUmemGenericAllocationHandle */
+typedef void *gt_stream;
+typedef void *gt_context;
+
+struct gt_vmm_prop { /* head of CUmemAllocationProp */
+	int type, handle_types;
+	int location_type, location_id;
+};
+
+struct gt_torch_device { /* c10::Device, passed by value in one register */
+	int8_t type, index;
+};
+
+enum { /* CUresult values that mean something to us */
+       GT_CUDA_OUT_OF_MEMORY = 2,
+       GT_CUDA_NOT_INITIALIZED = 3,
+       GT_CUDA_DEINITIALIZED = 4,
+       GT_CUDA_CONTEXT_IS_DESTROYED = 709,
+};
+
+/* ---- resolve.c: the real functions ----------------------------------------------------------- */
+
+struct gt_driver {
+#define GT_DRIVER(kind, name, result, parameters, arguments, rule) result(*name) parameters;
+#define GT_CALL(name, result, parameters)			   result(*name) parameters;
+#include "hooks.def"
+};
+extern struct gt_driver
+	gt_driver; /* filled by gt_driver_find; NULL: this driver has no such function */
+
+/* Prototypes of what we export. */
+#define GT_HOOK(kind, name, result, parameters, arguments, rule) GT_PUBLIC result name parameters;
+#include "hooks.def"
+
+void gt_driver_find(void); /* fills gt_driver if libcuda.so.1 is loaded and it is not yet filled */
+
+/* The function of a shared libcudart that code at pc meant to call; NULL if none is loaded. */
+void *gt_runtime_find(uint64_t pc, const char *name);
+
+/* For a driver row: is there a real function to call? */
+#define GT_HAVE(name) \
+	(gt_likely(gt_driver.name != NULL) || (gt_driver_find(), gt_driver.name != NULL))
+
+/* ---- the guard ------------------------------------------------------------------------------- */
+
+struct gt_thread {
+	uint32_t inside;     /* a hook of this thread is running */
+	uint32_t busy;	     /* ... and is in our code, not in the real function */
+	uint64_t runtime_pc; /* caller of the runtime function in progress, 0 = none */
+};
+extern __thread struct gt_thread gt_thread __attribute__((tls_model("initial-exec")));
+
+bool gt_enter_nested(void);
+
+/* Is this call to be recorded? Then gt_leave ends it. errno stays. */
+static inline bool gt_enter(void)
+{
+	int err = errno;
+	bool wanted;
+
+	if (gt_unlikely(gt_thread.inside))
+		return gt_enter_nested();
+	wanted = gt_recording();
+	gt_thread.inside = wanted;
+	errno = err;
+	return wanted;
+}
+
+static inline void gt_leave(void)
+{
+	gt_thread.inside = 0;
+}
+
+/* ---- hook.c: accounting shared by the wrappers ----------------------------------------------- */
+
+enum gt_owner_kind { GT_OWNER_CONTEXT, GT_OWNER_STREAM, GT_OWNER_POOL, GT_OWNER_DEVICE };
+
+struct gt_owner { /* what decides the device of an allocation */
+	enum gt_owner_kind kind;
+	int device;
+	gt_stream stream;
+	void *pool;
+};
+
+/* NULL means the calling thread's own stream in the _ptsz twins; the driver's handle for it is 2.
+ */
+#define GT_PER_THREAD(s)    ((s) ? (s) : (gt_stream)2)
+#define GT_ON_CONTEXT	    ((struct gt_owner){.kind = GT_OWNER_CONTEXT})
+#define GT_ON_DEVICE(d)	    ((struct gt_owner){.kind = GT_OWNER_DEVICE, .device = (d)})
+#define GT_ON_STREAM(s)	    ((struct gt_owner){.kind = GT_OWNER_STREAM, .stream = (s)})
+#define GT_ON_STREAM_PT(s)  GT_ON_STREAM(GT_PER_THREAD(s))
+#define GT_ON_POOL(p, s)    ((struct gt_owner){.kind = GT_OWNER_POOL, .stream = (s), .pool = (p)})
+#define GT_ON_POOL_PT(p, s) GT_ON_POOL(p, GT_PER_THREAD(s))
+
+struct gt_request { /* an allocation that the real function has answered */
+	enum gt_api api;
+	enum gt_space space;
+	int rc;
+	uint64_t key, size; /* key only if rc is 0 */
+	struct gt_owner owner;
+};
+
+void gt_hook_answered(const struct gt_regs *regs, const struct gt_request *request);
+void gt_hook_free(const struct gt_regs *regs, enum gt_api api, enum gt_space space, uint64_t key,
+		  struct gt_freed *ret);
+void gt_hook_freed(int rc, const struct gt_freed *freed);
+int gt_current_device(void);	  /* GT_DEVICE_UNKNOWN without a context */
+void gt_hook_device(int ordinal); /* defines the device in this trace, once */
+void gt_hook_memory(uint64_t *ret_free, uint64_t *ret_total); /* of the current device */
+
+struct gt_measure { /* device memory before a context */
+	int device;
+	uint64_t free; /* GT_UNKNOWN_BYTES */
+	bool created, alone;
+};
+void gt_hook_context_before(struct gt_measure *m, int device, uint32_t flags);
+void gt_hook_context_after(const struct gt_measure *m, const struct gt_regs *regs, int rc,
+			   gt_context context, uint32_t flags);
+extern uint32_t gt_measuring; /* measurements that run now */
+extern uint32_t gt_disturbed; /* something else took or gave memory meanwhile */
+
+void gt_vmm_forget(void); /* in a forked child */
+void gt_torch_forget(void);
+
+/* ---- wrappers, by the kind of the row -------------------------------------------------------- */
+
+#define GT_APPLY(macro, ...) macro(__VA_ARGS__)
+#define GT_OPEN(...)	     __VA_ARGS__
+
+#define GT_WRAP(kind, name, result, parameters, arguments, rule) \
+	GT_APPLY(GT_WRAP_##kind, name, result, parameters, arguments, GT_OPEN rule)
+
+#define GT_WRAP_ALLOC(name, result, parameters, arguments, api_, space_, key_, size_, owner_) \
+	GT_PUBLIC result name parameters                                                      \
+	{                                                                                     \
+		struct gt_regs regs = GT_REGS_HERE();                                         \
+		result rc;                                                                    \
+                                                                                              \
+		if (!GT_HAVE(name))                                                           \
+			return GT_CUDA_NOT_INITIALIZED;                                       \
+		if (!gt_enter())                                                              \
+			return gt_driver.name arguments;                                      \
+		rc = gt_driver.name arguments;                                                \
+		gt_hook_answered(&regs, &(struct gt_request){.api = GT_API_##api_,            \
+							     .space = GT_SPACE_##space_,      \
+							     .rc = rc,                        \
+							     .key = rc ? 0 : (key_),          \
+							     .size = (size_),                 \
+							     .owner = owner_});               \
+		gt_leave();                                                                   \
+		return rc;                                                                    \
+	}
+
+#define GT_WRAP_FREE(name, result, parameters, arguments, api_, space_, key_)        \
+	GT_PUBLIC result name parameters                                             \
+	{                                                                            \
+		struct gt_regs regs = GT_REGS_HERE();                                \
+		struct gt_freed freed;                                               \
+		result rc;                                                           \
+                                                                                     \
+		if (!GT_HAVE(name))                                                  \
+			return GT_CUDA_NOT_INITIALIZED;                              \
+		if (!gt_enter())                                                     \
+			return gt_driver.name arguments;                             \
+		gt_hook_free(&regs, GT_API_##api_, GT_SPACE_##space_, key_, &freed); \
+		rc = gt_driver.name arguments;                                       \
+		gt_hook_freed(rc, &freed);                                           \
+		gt_leave();                                                          \
+		return rc;                                                           \
+	}
+
+#define GT_WRAP_CONTEXT(name, result, parameters, arguments, context_, device_, flags_)     \
+	GT_PUBLIC result name parameters                                                    \
+	{                                                                                   \
+		struct gt_regs regs = GT_REGS_HERE();                                       \
+		struct gt_measure measure;                                                  \
+		result rc;                                                                  \
+                                                                                            \
+		if (!GT_HAVE(name))                                                         \
+			return GT_CUDA_NOT_INITIALIZED;                                     \
+		if (!gt_enter())                                                            \
+			return gt_driver.name arguments;                                    \
+		gt_hook_context_before(&measure, device_, flags_);                          \
+		rc = gt_driver.name arguments;                                              \
+		gt_hook_context_after(&measure, &regs, rc, rc ? NULL : (context_), flags_); \
+		gt_leave();                                                                 \
+		return rc;                                                                  \
+	}
+
+#define GT_WRAP_OTHER(...)
+
+#endif

@@ -1,0 +1,36 @@
+# libgputrace.so and libgputrace-nop.so. Both export exactly the names of hooks.def, need libc only and
+# resolve everything at load time; zstd is linked in and hidden. Compiled without CUDA headers.
+
+P	:= $(O)/preload
+NOP_SRC := preload/nop.c preload/resolve.c preload/elf.c preload/hook_runtime.c \
+	   preload/dlsym_x86_64.S preload/dlsym_aarch64.S
+LIB_SRC := $(filter-out preload/nop.c,$(wildcard preload/*.c preload/*.S))
+NOP_OBJ := $(NOP_SRC:preload/%=$(P)/%.o)
+LIB_OBJ := $(LIB_SRC:preload/%=$(P)/%.o)
+
+# -Bsymbolic-functions: the table of wrappers holds ours even if another library exports the same name.
+PRELOAD_CFLAGS := -fPIC -fvisibility=hidden -fasynchronous-unwind-tables -D_GNU_SOURCE
+PRELOAD_LDFLAGS = -shared -Wl,-z,defs,-z,now,-z,noexecstack -Wl,-Bsymbolic-functions \
+	-Wl,--exclude-libs,ALL -Wl,--version-script=$(P)/exports.map -Wl,-soname,$(@F)
+
+all: $(O)/libgputrace-nop.so
+
+$(P)/%.o: preload/%
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(filter-out $(SANFLAGS),$(CFLAGS_ALL)) $(PRELOAD_CFLAGS) -c -o $@ $<
+
+$(P)/exports.map: preload/exports.in preload/hooks.def
+	@mkdir -p $(@D)
+	$(call say,CPP,$@)
+	$(Q)$(CC) -E -P -x c -o $@ $<
+
+$(O)/libgputrace-nop.so: $(NOP_OBJ) $(P)/exports.map
+	$(call say,LD,$@)
+	$(Q)$(CC) $(PRELOAD_LDFLAGS) -o $@ $(NOP_OBJ)
+
+$(O)/libgputrace.so: $(LIB_OBJ) $(P)/exports.map
+	$(call say,LD,$@)
+	$(Q)$(CC) $(PRELOAD_LDFLAGS) -o $@ $(LIB_OBJ) -l:libzstd.a
+
+-include $(NOP_OBJ:.o=.d) $(LIB_OBJ:.o=.d)
