@@ -39,6 +39,8 @@ void gt_lock(struct gt_lock *lock);	/* spin, then yield */
 void gt_unlock(struct gt_lock *lock);
 
 void *gt_map(size_t bytes);		/* zeroed private pages, MADV_DONTFORK; NULL if none */
+/* Grown in place or moved, more bytes zeroed; NULL leaves p alone. p may be NULL. */
+void *gt_remap(void *p, size_t bytes, size_t more);
 void gt_unmap(void *p, size_t bytes);	/* accepts NULL */
 int gt_tid(void);
 int gt_pid(void);			/* a system call: never a cached value */
@@ -48,9 +50,12 @@ struct gt_text {			/* a bounded string builder: never overruns, always terminate
 	char *buf;
 	size_t size, length;
 };
+void gt_text_bytes(struct gt_text *t, const char *s, size_t n);
 void gt_text_str(struct gt_text *t, const char *s);
 void gt_text_u64(struct gt_text *t, uint64_t v);
 void gt_text_i64(struct gt_text *t, int64_t v);
+int gt_open(const char *path, int flags, int mode); /* O_CLOEXEC; -errno or the descriptor */
+void gt_close(int fd);			/* accepts negative ones */
 /* Reads at most size - 1 bytes of a small file and terminates them; -errno or the length. */
 int gt_read_file(const char *path, char *buf, size_t size);
 void gt_stderr(const char *line);	/* one write(2) to fd 2; the only output there is */
@@ -58,18 +63,21 @@ void gt_stderr(const char *line);	/* one write(2) to fd 2; the only output there
 /* ---- options.c: one table of GPUTRACE_* variables, read once -------------------------------- */
 
 struct gt_options {
-	bool off;			/* GPUTRACE=0 */
+	bool on;			/* GPUTRACE, 0 turns it off */
 	bool quiet;			/* GPUTRACE_QUIET=1 */
+	bool free_stacks;		/* GPUTRACE_FREE_STACKS */
 	uint32_t stacks;		/* GPUTRACE_STACKS, GPUTRACE_FREE_STACKS -> GT_STACKS_* */
 	uint32_t depth;			/* GPUTRACE_DEPTH, frames */
 	uint32_t unwinder;		/* GPUTRACE_UNWINDER -> enum gt_unwinder */
 	uint64_t ring;			/* GPUTRACE_RING, bytes */
 	uint64_t max;			/* GPUTRACE_MAX, bytes */
 	uint64_t extent;		/* GPUTRACE_EXTENT, bytes: for tests */
+	uint32_t cells;			/* GPUTRACE_CELLS, events staged per lane: for tests */
 	const char *dir;		/* GPUTRACE_DIR, ':' list */
 };
 enum gt_unwinder { GT_UNWIND_AUTO, GT_UNWIND_OWN, GT_UNWIND_LIBUNWIND, GT_UNWIND_LIBGCC };
 extern struct gt_options gt_options;
+extern const char *gt_options_bad;	/* a variable with a value that means nothing; NULL = none */
 void gt_options_read(char **environ_now);
 
 /* ---- start.c: states of the recorder -------------------------------------------------------- */
@@ -80,14 +88,14 @@ void gt_options_read(char **environ_now);
  * and is false for ever after a failure of ours or with GPUTRACE=0.
  */
 bool gt_recording(void);
+/* Changes in a forked child: what a thread caches of the file (ids) is void when it has changed. */
+extern uint32_t gt_epoch;
 void gt_stop(enum gt_stop why);		/* recording ends here; said once on stderr; the program goes on */
 void gt_at_exit(void);			/* exit() began */
 
 /* ---- file.c: the mapped file and its extents ------------------------------------------------ */
 
 extern struct gt_header *gt_file;	/* NULL while there is none */
-int gt_file_open(const char *path, uint64_t limit); /* creates (O_EXCL), maps and fills the header */
-void gt_file_forget(void);		/* in a forked child: drop what MADV_DONTFORK has already taken */
 /*
  * A new listed extent with all fields set and zeroed content, or, for anything but RING when the disk
  * or the limit is reached, the oldest closed ring extent turned into one. NULL when there is nothing.
@@ -159,8 +167,8 @@ void gt_record_alloc(const struct gt_alloc *a);
 
 struct gt_freed {			/* what a free took away, to give it back */
 	uint32_t lane;			/* GT_LANE_NONE: the key was unknown */
-	uint64_t key, size, birth_us;
-	uint32_t site, stream, birth_thread, mask;
+	uint32_t site;
+	uint64_t key, size_stream, birth;
 };
 /*
  * Looks the key up (lane of device first, then all) and frees it under the same hold of the lock.

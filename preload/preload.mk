@@ -1,5 +1,6 @@
 # libgputrace.so and libgputrace-nop.so. Both export exactly the names of hooks.def, need libc only and
 # resolve everything at load time; zstd is linked in and hidden. Compiled without CUDA headers.
+# RECORDER_SRC is the part that records, without hooks and stacks: what the recorder's tests build.
 
 P	:= $(O)/preload
 NOP_SRC := preload/nop.c preload/resolve.c preload/elf.c preload/hook_runtime.c \
@@ -7,13 +8,16 @@ NOP_SRC := preload/nop.c preload/resolve.c preload/elf.c preload/hook_runtime.c 
 LIB_SRC := $(filter-out preload/nop.c,$(wildcard preload/*.c preload/*.S))
 NOP_OBJ := $(NOP_SRC:preload/%=$(P)/%.o)
 LIB_OBJ := $(LIB_SRC:preload/%=$(P)/%.o)
+RECORDER_SRC := $(addprefix preload/,os.c options.c start.c fork.c file.c extent.c clock.c defs.c \
+	index.c site.c lane.c commit.c ring.c columns.c oom.c nvml.c)
+
+DEPS	+= libzstd-dev libxxhash-dev
+ALL	+= $(if $(wildcard preload/stack_native.c),$(O)/libgputrace.so) $(O)/libgputrace-nop.so
 
 # -Bsymbolic-functions: the table of wrappers holds ours even if another library exports the same name.
 PRELOAD_CFLAGS := -fPIC -fvisibility=hidden -fasynchronous-unwind-tables -D_GNU_SOURCE
 PRELOAD_LDFLAGS = -shared -Wl,-z,defs,-z,now,-z,noexecstack -Wl,-Bsymbolic-functions \
 	-Wl,--exclude-libs,ALL -Wl,--version-script=$(P)/exports.map -Wl,-soname,$(@F)
-
-all: $(O)/libgputrace-nop.so
 
 $(P)/%.o: preload/%
 	@mkdir -p $(@D)

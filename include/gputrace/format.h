@@ -50,8 +50,8 @@ enum gt_total {
 
 /* Reasons for which something is not in the file; gt_header.lost counts each. */
 enum gt_lost {
-	GT_LOST_EVENTS = 0,	/* events not recorded: no lane, no room, nested in a hook or signal */
-	GT_LOST_SITES = 1,	/* events booked on site 0: the site could not be defined */
+	GT_LOST_EVENTS = 0,	/* events not recorded at all: no lane, nested in a hook or signal */
+	GT_LOST_SITES = 1,	/* events on a site without a stack: theirs could not be defined */
 	GT_LOST_STACKS = 2,	/* stacks not captured */
 	GT_LOST_TRUNCATED = 3,	/* stacks cut at the depth limit */
 	GT_LOST_STREAMS = 4,	/* streams beyond the 16-bit ids */
@@ -160,7 +160,7 @@ struct gt_slot {		/* LIVE: one live block; free while key is 0 */
 	uint64_t size_stream;	/* size, stream id */
 	uint64_t birth;		/* time, thread id */
 	uint32_t site;		/* index in its lane */
-	uint32_t spare;
+	uint32_t spare;		/* the recorder's own: links its free slots */
 };
 
 /*
@@ -187,11 +187,11 @@ struct gt_ctr {			/* counters after an even / odd event */
 	uint64_t peak[GT_TOTALS];
 	uint64_t peak_seq[GT_TOTALS];	/* the event that made it; a tie keeps the first */
 	uint64_t peak_us[GT_TOTALS];
-	uint64_t allocs, frees;		/* events, all spaces */
+	uint64_t allocs, frees;		/* events, all spaces: allocs - frees = live_count */
 	uint64_t alloc_bytes, free_bytes;
 	uint64_t live_count;
 	uint64_t unknown_frees;		/* frees of pointers that were never seen */
-	uint64_t implicit_frees;	/* address handed out again without a free */
+	uint64_t implicit_frees;	/* of frees: address handed out again without a free */
 	uint64_t failed;		/* refused requests */
 	uint64_t torch_allocs;		/* of allocs, in GT_SPACE_TORCH */
 	uint64_t spare[3];
@@ -209,7 +209,7 @@ struct gt_lane {		/* LANE: behind the extent header */
 	uint32_t cap;		/* cells, a power of two */
 	int32_t device;		/* ordinal, GT_DEVICE_HOST or GT_DEVICE_UNKNOWN */
 	uint64_t incomplete_seq; /* first event that could not be kept whole; 0 = none */
-	uint64_t lost;		/* events not recorded on this lane */
+	uint64_t lost;		/* events missing in its history for want of room; totals have them */
 	uint64_t spare0[3];
 	struct gt_ctr ctr[2];	/* ctr[seq & 1] holds */
 	struct gt_redo redo[2];	/* redo[seq & 1] holds */
@@ -226,7 +226,7 @@ enum gt_op {
 	GT_OP_IMPLICIT_FREE = 3, /* the address was handed out again without a free seen */
 	GT_OP_UNFREE = 4,	/* the free before was refused: block is back, with its old birth */
 	GT_OP_UNKNOWN_FREE = 5,	/* key was not live; no effect */
-	GT_OP_FAILED = 6,	/* size refused; aux = CUDA result, extra = device free, birth 0 */
+	GT_OP_FAILED = 6,	/* size refused; aux = CUDA result, extra = device free */
 	GT_OP_OOM = 7,		/* torch raised OutOfMemoryError; size = its request, aux = report */
 	GT_OP_EXIT = 8,		/* exit() began; what follows is teardown */
 	GT_OP_MARK = 9,		/* aux = string id */
@@ -243,7 +243,7 @@ struct gt_cell {		/* one event in staging: cell of event q is cells[q & (cap - 1
 	uint64_t time_thread;
 	uint64_t key;
 	uint64_t size_stream;
-	uint64_t birth;		/* of the block: time, thread; an alloc's own time and thread */
+	uint64_t birth;		/* of the block: time, thread; the event's own if it has no older block */
 	uint32_t site;		/* of the block, index in its lane */
 	uint32_t slot;		/* of the block in LIVE; UINT32_MAX none */
 	uint32_t free_site;	/* of the free, if GT_STACKS_FREE; else 0 */
