@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A trace opened for reading: definitions, the state of every lane after its last committed event, and
- * the history that the ring still holds. The only code that knows the file's bytes is in this folder;
- * everyone else sees the structures below. The file is hostile input: every length, offset, index and
- * count is checked before use, and a damaged file gives one gt_error, never a crash. The file may
- * belong to a running process: what is copied is consistent (the rules stand in docs/format.md).
+ * A trace opened for reading: definitions, the state of every lane after its last committed event,
+ * and the history that the ring still holds. The only code that knows the file's bytes is in this
+ * folder; everyone else sees the structures below. The file is hostile input: every length, offset,
+ * index and count is checked before use, and a damaged file gives one gt_error, never a crash. The
+ * file may belong to a running process: what is copied is consistent (the rules stand in
+ * docs/format.md).
  */
 #ifndef GT_TRACE_H
 #define GT_TRACE_H
@@ -16,30 +17,30 @@
 
 /* What went wrong, ready to print behind "gputrace: ": "FILE: what, where: what to do". */
 struct gt_error {
-	int status;		/* exit status: 2 usage, 3 unreadable */
+	int status; /* exit status: 2 usage, 3 unreadable */
 	char text[1024];
 };
 
-struct gt_event {		/* an event, decoded */
+struct gt_event { /* an event, decoded */
 	uint64_t seq, us;
 	uint64_t addr, size;
 	uint64_t birth_us;
 	uint64_t extra;
 	uint32_t lane, site, free_site, aux;
 	uint16_t thread, birth_thread, stream;
-	uint8_t op;		/* enum gt_op */
-	uint8_t space;		/* enum gt_space */
+	uint8_t op;    /* enum gt_op */
+	uint8_t space; /* enum gt_space */
 };
 
-struct gt_block {		/* a live block */
+struct gt_block { /* a live block */
 	uint64_t addr, size;
 	uint64_t birth_us;
-	uint32_t site;		/* index in its lane */
+	uint32_t site; /* index in its lane */
 	uint16_t stream, thread;
 	uint8_t space;
 };
 
-struct gt_bytes {		/* text with its length: NUL terminated too, but may hold NULs */
+struct gt_bytes { /* text with its length: NUL terminated too, but may hold NULs */
 	const char *text;
 	uint32_t length;
 };
@@ -49,13 +50,13 @@ struct gt_module {
 	uint64_t start, end, bias;
 	uint8_t build_id[32];
 	uint32_t build_id_length;
-	uint64_t unloaded_us;	/* 0 = still mapped */
+	uint64_t unloaded_us; /* 0 = still mapped */
 };
 
-struct gt_node {		/* native frame */
-	uint64_t pc;		/* return address or GT_PC_* */
+struct gt_node {     /* native frame */
+	uint64_t pc; /* return address or GT_PC_* */
 	uint32_t parent;
-	uint32_t module;	/* index + 1 into modules of the object mapped there then; 0 = none */
+	uint32_t module; /* index + 1 into modules of the object mapped there then; 0 = none */
 };
 
 struct gt_pycode {
@@ -70,7 +71,7 @@ struct gt_pynode {
 
 struct gt_site_def {
 	uint32_t native, python; /* indexes into nodes, pynodes; 0 = none */
-	uint16_t api;		/* enum gt_api */
+	uint16_t api;		 /* enum gt_api */
 	uint8_t space, mask;
 };
 
@@ -103,18 +104,18 @@ struct gt_info {
 	struct gt_bytes key, value;
 };
 
-struct gt_trace_lane {		/* after event ctr's seq; everything here agrees with everything else */
+struct gt_trace_lane { /* after event ctr's seq; everything here agrees with everything else */
 	uint32_t lane;
 	int32_t device;
-	uint64_t seq;		/* last committed event */
+	uint64_t seq; /* last committed event */
 	struct gt_ctr ctr;
 	struct gt_block *blocks; /* the live set, by address then space */
 	size_t block_count;
-	struct gt_site *sites;	/* totals; [0] is "unknown" */
+	struct gt_site *sites; /* totals; [0] is "unknown" */
 	struct gt_site_def *site_defs;
-	size_t site_count;	/* of both */
-	uint64_t history_first;	/* first event still held; seq + 1 = none */
-	uint64_t history_us;	/* its time; 0 when history_first is 1 */
+	size_t site_count;	 /* of both */
+	uint64_t history_first;	 /* first event still held; seq + 1 = none */
+	uint64_t history_us;	 /* its time; 0 when history_first is 1 */
 	uint64_t incomplete_seq; /* 0 = whole */
 	uint64_t lost;
 };
@@ -123,9 +124,9 @@ struct gt_trace_lane {		/* after event ctr's seq; everything here agrees with ev
 struct gt_trace {
 	const char *path;
 	struct gt_header header;
-	bool partial;		/* read with GT_OPEN_PARTIAL from a cut file: totals are not complete */
-	bool running;		/* its process is alive on this machine */
-	uint64_t last_us;	/* of the last event of any lane */
+	bool partial;	  /* read with GT_OPEN_PARTIAL from a cut file: totals are not complete */
+	bool running;	  /* its process is alive on this machine */
+	uint64_t last_us; /* of the last event of any lane */
 
 	struct gt_info *infos;
 	size_t info_count;
@@ -144,7 +145,7 @@ struct gt_trace {
 	struct gt_stream_def *streams;
 	size_t stream_count;
 	struct gt_device_def *devices;
-	size_t device_count;	/* in the order seen; no zero entry */
+	size_t device_count; /* in the order seen; no zero entry */
 	struct gt_context_def *contexts;
 	size_t context_count;
 	struct gt_report *reports; /* by state (number) */
@@ -158,7 +159,8 @@ struct gt_trace {
 #define GT_OPEN_PARTIAL 1u
 
 /* 0, or -1 with err filled. */
-int gt_trace_open(const char *path, unsigned int flags, struct gt_trace **ret, struct gt_error *err);
+int gt_trace_open(const char *path, unsigned int flags, struct gt_trace **ret,
+		  struct gt_error *err);
 struct gt_trace *gt_trace_close(struct gt_trace *trace); /* accepts NULL, returns NULL */
 
 /* Last value of an info key, or NULL. */
@@ -179,6 +181,24 @@ struct gt_merge *gt_merge_new(const struct gt_trace *trace);
 struct gt_merge *gt_merge_free(struct gt_merge *merge);
 const struct gt_event *gt_merge_next(struct gt_merge *merge, struct gt_error *err);
 
-/* Live following of a running process: what tests and "live" use; see read/follow.h when it exists. */
+/* Bytes of a site of the lane when its total k (enum gt_total) was at its peak. */
+static inline uint64_t gt_site_at_peak(const struct gt_trace_lane *lane, size_t site, int k)
+{
+	const struct gt_site *line = &lane->sites[site];
+
+	if (!(lane->site_defs[site].mask >> k & 1))
+		return 0;
+	return line->last_seq <= lane->ctr.peak_seq[k] ? line->live : line->at[k];
+}
+
+/* check.c: what can be derived against what is stored; each difference is said in a line. */
+typedef void gt_say(void *ctx, const char *line);
+size_t gt_trace_check(const struct gt_trace *trace, gt_say *say, void *ctx); /* differences */
+
+/* names.c: one word per number of the format; "unknown" for those of later versions. */
+const char *gt_op_name(unsigned int op);
+const char *gt_space_name(unsigned int space);
+const char *gt_api_name(unsigned int api);
+const char *gt_lost_name(unsigned int reason);
 
 #endif

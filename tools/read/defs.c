@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Definitions -> tables indexed by id, and reports. Records are read in the order in which they
+ * were written; ids must come in order and may only refer back, so that every index in the tables
+ * is valid when it is stored and nobody behind us has to check one again.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "read/reader.h"
+
+enum { INFOS, STRINGS, MODULES, NODES, PYCODES, PYNODES, THREADS, STREAMS, DEVICES, CONTEXTS };
+
+struct defs {
+	struct gt_trace *trace;
+	struct gt_reader *reader;
+	size_t *mapped; /* modules mapped now, in the order of their records */
+	size_t mapped_count, mapped_capacity;
+	size_t last_module; /* index + 1 of the last look-up's; 0 = none */
+};
+
+/* What a record says about itself is wrong, or memory is short. */
+static const char *const no_memory = "not enough memory";
+static const char *const bad_order = "a definition is not in order";
+static const char *const bad_length = "a definition's text is longer than its record";
+static const char *const bad_reference = "a definition names something that is not defined";
+
+static struct gt_block_of_text *new_text_block(struct gt_reader *reader, size_t size)
+{
+	struct gt_block_of_text *block = malloc(sizeof(*block) + size);
+
+	if (!block)
+		return NULL;
+	block->next = reader->text;
+	block->used = 0;
+	block->size = size;
+	reader->text = block;
+	return block;
+}
+
+static const char *keep_text(struct defs *d, const uint8_t *text, uint32_t length,
+			     struct gt_bytes *ret)
+{
+	struct gt_block_of_text *block = d->reader->text;
+	const size_t need = (size_t)length + 1;
+
+	if (!block || block->size - block->used < need)
+		block = new_text_block(d->reader, need > 65536 ? need : 65536);
+	if (!block)
+		return no_memory;
+	ret->text = block->text + block->used;
+	ret->length = length;
+	memcpy(block->text + block->used, text, length);
+	block->text[block->used + length] = 0;
+	block->used += need;
+	return NULL;
+}
+
+/* The next element of a table, zeroed, or NULL. */
+#define ADD(d, table, which)                                                                      \
+	(gt_grow(&(d)->trace->table##s, &(d)->reader->capacity[which], (d)->trace->table##_count, \
+		 sizeof(*(d)->trace->table##s))                                                   \
+		 ? NULL                                                                           \
+		 : memset(&(d)->trace->table##s[(d)->trace->table##_count++], 0,                  \
+			  sizeof(*(d)->trace->table##s)))
+
+static const char *add_info(struct defs *d, const void *rec, const uint8_t *text, size_t room)
+{
+	const struct gt_rec_info *r = rec;
+	struct gt_info *info;
+	const char *bad;
+
+	if (r->key_length > room || r->value_length > room - r->key_length)
+		return bad_length;
+	info = ADD(d, info, INFOS);
+	if (!info)
+		return no_memory;
+	bad = keep_text(d, text, r->key_length, &info->key);
+	return bad ? bad : keep_text(d, text + r->key_length, r->value_length, &info->value);
+}
+
+static const char *add_string(struct defs *d, const void *rec, const uint8_t *text, size_t room)
+{
+	const struct gt_rec_string *r = rec;
+	struct gt_bytes *string;
+
+	if (r->id != d->trace->string_count)
+		return bad_order;
+	if (r->text_length > room)
+		return bad_length;
+	string = ADD(d, string, STRINGS);
+	return string ? keep_text(d, text, r->text_length, string) : no_memory;
+}
+
+static const char *add_module(struct defs *d, const void *rec, const uint8_t *text, size_t room)
+{
+	const struct gt_rec_module *r = rec;
+	struct gt_module *module;
+
+	if (r->id != d->trace->module_count)
+		return bad_order;
+	if (r->path_length > room || r->build_id_length > sizeof(r->build_id))
+		return bad_length;
+	module = ADD(d, module, MODULES);
+	if (!module || gt_grow(&d->mapped, &d->mapped_capacity, d->mapped_count, sizeof(size_t)))
+		return no_memory;
+	module->start = r->start;
+	module->end = r->end;
+	module->bias = r->bias;
+	module->build_id_length = r->build_id_length;
+	memcpy(module->build_id, r->build_id, sizeof(r->build_id));
+	d->mapped[d->mapped_count++] = r->id;
+	d->last_module = 0;
+	return keep_text(d, text, r->path_length, &module->path);
+}
+
+static const char *add_unload(struct defs *d, const void *rec, const uint8_t *text, size_t room)
+{
+	const struct gt_rec_unload *r = rec;
+	size_t i;
+
+	if (r->module == 0 || r->module >= d->trace->module_count)
+		return bad_reference;
+	d->trace->modules[r->module].unloaded_us = r->us ? r->us : 1;
+	d->last_module = 0;
+	for (i = 0; i < d->mapped_count && d->mapped[i] != r->module; i++)
+		;
+	if (i == d->mapped_count)
+		return NULL;
+	d->mapped_count--;
+	memmove(&d->mapped[i], &d->mapped[i + 1], (d->mapped_count - i) * sizeof(size_t));
+	return NULL;
+}
+
+static bool module_holds(const struct defs *d, size_t module, uint64_t pc)
+{
+	return d->trace->modules[module].start <= pc && pc < d->trace->modules[module].end;
+}
+
+/* The module mapped at a return address now; the youngest when ranges overlap. */
+static uint32_t module_at(struct defs *d, uint64_t pc)
+{
+	if (pc <= GT_PC_INCOMPLETE)
+		return 0;
+	pc--;
+	if (d->last_module && module_holds(d, d->last_module, pc))
+		return (uint32_t)d->last_module;
+	for (size_t i = d->mapped_count; i > 0; i--) {
+		if (module_holds(d, d->mapped[i - 1], pc)) {
+			d->last_module = d->mapped[i - 1];
+			return (uint32_t)d->last_module;
+		}
+	}
+	return 0;
+}
+
+static const char *add_node(struct defs *d, const void *rec, const uint8_t *text, size_t room)
+{
+	const struct gt_rec_node *r = rec;
+	struct gt_node *node;
+
+	if (r->id != d->trace->node_count)
+		return bad_order;
+	if (r->parent >= r->id)
+		return bad_reference;
+	node = ADD(d, node, NODES);
+	if (!node)
+		return no_memory;
+	node->pc = r->pc;
+	node->parent = r->parent;
+	node->module = module_at(d, r->pc);
+	return NULL;
+}
+
+static const char *add_pycode(struct defs *d, const void *rec, const uint8_t *text, size_t room)
+{
+	const struct gt_rec_pycode *r = rec;
+	const size_t strings = d->trace->string_count;
+	struct gt_pycode *code;
+
+	if (r->id != d->trace->pycode_count)
+		return bad_order;
+	if (r->file >= strings || r->name >= strings || r->qualname >= strings)
+		return bad_reference;
+	code = ADD(d, pycode, PYCODES);
+	if (!code)
+		return no_memory;
+	*code = (struct gt_pycode){r->file, r->name, r->qualname, r->first_line};
+	return NULL;
+}
+
+static const char *add_pynode(struct defs *d, const void *rec, const uint8_t *text, size_t room)
+{
+	const struct gt_rec_pynode *r = rec;
+	struct gt_pynode *node;
+
+	if (r->id != d->trace->pynode_count)
+		return bad_order;
+	if (r->parent >= r->id || r->code >= d->trace->pycode_count)
+		return bad_reference;
+	node = ADD(d, pynode, PYNODES);
+	if (!node)
+		return no_memory;
+	*node = (struct gt_pynode){r->parent, r->code, r->line};
+	return NULL;
+}
+
+static int grow_sites(struct gt_lane_sites *sites)
+{
+	if (gt_grow(&sites->defs, &sites->capacity, sites->count, sizeof(*sites->defs)))
+		return -1;
+	memset(&sites->defs[sites->count++], 0, sizeof(*sites->defs));
+	return 0;
+}
+
+static const char *add_site(struct defs *d, const void *rec, const uint8_t *text, size_t room)
+{
+	const struct gt_rec_site *r = rec;
+	struct gt_lane_sites *sites;
+
+	if (r->lane >= GT_MAX_LANES)
+		return bad_reference;
+	sites = &d->reader->sites[r->lane];
+	if (r->index != sites->count)
+		return bad_order;
+	if (r->native >= d->trace->node_count || r->python >= d->trace->pynode_count)
+		return bad_reference;
+	if (grow_sites(sites))
+		return no_memory;
+	sites->defs[r->index] = (struct gt_site_def){r->native, r->python, r->api, r->space,
+						     r->mask & ((1u << GT_TOTALS) - 1)};
+	return NULL;
+}
+
+static const char *add_thread(struct defs *d, const void *rec, const uint8_t *text, size_t room)
+{
+	const struct gt_rec_thread *r = rec;
+	struct gt_thread_def *thread;
+
+	if (r->id != d->trace->thread_count)
+		return bad_order;
+	if (r->name_length > room)
+		return bad_length;
+	thread = ADD(d, thread, THREADS);
+	if (!thread)
+		return no_memory;
+	thread->tid = r->tid;
+	thread->us = r->us;
+	return keep_text(d, text, r->name_length, &thread->name);
+}
+
+static const char *add_stream(struct defs *d, const void *rec, const uint8_t *text, size_t room)
+{
+	const struct gt_rec_stream *r = rec;
+	struct gt_stream_def *stream;
+
+	if (r->id != d->trace->stream_count)
+		return bad_order;
+	stream = ADD(d, stream, STREAMS);
+	if (!stream)
+		return no_memory;
+	*stream = (struct gt_stream_def){r->handle, r->device};
+	return NULL;
+}
+
+static const char *add_device(struct defs *d, const void *rec, const uint8_t *text, size_t room)
+{
+	const struct gt_rec_device *r = rec;
+	struct gt_device_def *device;
+
+	if (r->name_length > room)
+		return bad_length;
+	device = ADD(d, device, DEVICES);
+	if (!device)
+		return no_memory;
+	device->ordinal = r->ordinal;
+	device->total = r->total;
+	memcpy(device->uuid, r->uuid, sizeof(r->uuid));
+	return keep_text(d, text, r->name_length, &device->name);
+}
+
+static const char *add_context(struct defs *d, const void *rec, const uint8_t *text, size_t room)
+{
+	const struct gt_rec_context *r = rec;
+	struct gt_context_def *context;
+
+	if (r->native >= d->trace->node_count || r->python >= d->trace->pynode_count ||
+	    r->thread >= d->trace->thread_count)
+		return bad_reference;
+	context = ADD(d, context, CONTEXTS);
+	if (!context)
+		return no_memory;
+	*context = (struct gt_context_def){r->handle, r->us,	 r->bytes,  r->device,
+					   r->flags,  r->native, r->python, r->thread};
+	return NULL;
+}
+
+/* text: what stands behind the fixed part, room bytes of it. NULL, or what is wrong. */
+static const struct {
+	size_t size;
+	const char *(*add)(struct defs *d, const void *rec, const uint8_t *text, size_t room);
+} records[] = {
+	[GT_REC_INFO] = {sizeof(struct gt_rec_info), add_info},
+	[GT_REC_STRING] = {sizeof(struct gt_rec_string), add_string},
+	[GT_REC_MODULE] = {sizeof(struct gt_rec_module), add_module},
+	[GT_REC_UNLOAD] = {sizeof(struct gt_rec_unload), add_unload},
+	[GT_REC_NODE] = {sizeof(struct gt_rec_node), add_node},
+	[GT_REC_PYCODE] = {sizeof(struct gt_rec_pycode), add_pycode},
+	[GT_REC_PYNODE] = {sizeof(struct gt_rec_pynode), add_pynode},
+	[GT_REC_SITE] = {sizeof(struct gt_rec_site), add_site},
+	[GT_REC_THREAD] = {sizeof(struct gt_rec_thread), add_thread},
+	[GT_REC_STREAM] = {sizeof(struct gt_rec_stream), add_stream},
+	[GT_REC_DEVICE] = {sizeof(struct gt_rec_device), add_device},
+	[GT_REC_CONTEXT] = {sizeof(struct gt_rec_context), add_context},
+};
+
+#define KINDS (sizeof(records) / sizeof(records[0]))
+
+static const char *add_record(struct defs *d, const uint8_t *at, const struct gt_rec *rec)
+{
+	const size_t size = rec->kind < KINDS ? records[rec->kind].size : 0;
+
+	if (!size)
+		return NULL;
+	if (rec->length < size)
+		return "a definition is too short";
+	return records[rec->kind].add(d, at, at + size, rec->length - size);
+}
+
+static const char *read_records(struct defs *d, const uint8_t *bytes, size_t length, size_t *ret_at)
+{
+	struct gt_rec rec;
+	const char *bad;
+	size_t at;
+
+	for (at = 0; at < length; at += rec.length) {
+		*ret_at = at;
+		if (length - at < sizeof(rec))
+			return "a definition is cut";
+		memcpy(&rec, bytes + at, sizeof(rec));
+		if (rec.length < sizeof(rec) || rec.length % 8 || rec.length > length - at)
+			return "a definition's length is not sane";
+		bad = add_record(d, bytes + at, &rec);
+		if (bad)
+			return bad;
+	}
+	return NULL;
+}
+
+static int read_extent(struct defs *d, const struct gt_extent *e, struct gt_error *err)
+{
+	const struct gt_source *source = &d->reader->source;
+	const size_t length = e->used - sizeof(*e);
+	uint8_t *bytes = malloc(length + 1);
+	const char *bad = NULL;
+	size_t at = 0;
+	int rc = 0;
+
+	if (!bytes)
+		return gt_fail_memory(err, source->path);
+	if (gt_source_copy(source, e->offset + sizeof(*e), bytes, length))
+		rc = gt_fail(err, source->path, "was cut while it was read");
+	else
+		bad = read_records(d, bytes, length, &at);
+	if (bad && !d->trace->partial)
+		rc = gt_damaged(err, source->path, e->offset + sizeof(*e) + at, "%s", bad);
+	free(bytes);
+	return rc;
+}
+
+/* Entry 0 of each table that is indexed by an id from 1. */
+static int add_zero_entries(struct defs *d)
+{
+	bool whole = ADD(d, string, STRINGS) && ADD(d, module, MODULES) && ADD(d, node, NODES) &&
+		     ADD(d, pycode, PYCODES) && ADD(d, pynode, PYNODES) &&
+		     ADD(d, thread, THREADS) && ADD(d, stream, STREAMS) &&
+		     !keep_text(d, (const uint8_t *)"", 0, &d->trace->strings[0]) &&
+		     !keep_text(d, (const uint8_t *)"", 0, &d->trace->threads[0].name) &&
+		     !keep_text(d, (const uint8_t *)"", 0, &d->trace->modules[0].path);
+
+	for (size_t i = 0; whole && i < GT_MAX_LANES; i++)
+		whole = !grow_sites(&d->reader->sites[i]);
+	return whole ? 0 : -1;
+}
+
+static int by_index(const void *a, const void *b)
+{
+	const struct gt_extent *const *x = a, *const *y = b;
+
+	return (*x)->first_index < (*y)->first_index ? -1 : (*x)->first_index > (*y)->first_index;
+}
+
+int gt_defs_read(struct gt_trace *trace, const struct gt_extents *extents, struct gt_error *err)
+{
+	struct defs d = {.trace = trace, .reader = trace->reader};
+	const struct gt_extent **sorted = calloc(extents->count + 1, sizeof(*sorted));
+	size_t count = 0;
+	int rc = 0;
+
+	if (!sorted || add_zero_entries(&d))
+		rc = gt_fail_memory(err, trace->path);
+	for (size_t i = 0; !rc && i < extents->count; i++) {
+		if (extents->at[i].kind == GT_EXTENT_DEFS)
+			sorted[count++] = &extents->at[i];
+	}
+	if (count)
+		qsort(sorted, count, sizeof(*sorted), by_index);
+	for (size_t i = 0; !rc && i < count; i++)
+		rc = read_extent(&d, sorted[i], err);
+	free(sorted);
+	free(d.mapped);
+	return rc;
+}
+
+void gt_defs_free(struct gt_trace *trace)
+{
+	struct gt_block_of_text *block, *next;
+
+	for (block = trace->reader->text; block; block = next) {
+		next = block->next;
+		free(block);
+	}
+	for (size_t i = 0; i < GT_MAX_LANES; i++)
+		free(trace->reader->sites[i].defs);
+	free(trace->infos);
+	free(trace->strings);
+	free(trace->modules);
+	free(trace->nodes);
+	free(trace->pycodes);
+	free(trace->pynodes);
+	free(trace->threads);
+	free(trace->streams);
+	free(trace->devices);
+	free(trace->contexts);
+	free(trace->reports);
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Copies a lane that its process may be changing. Nothing is locked; instead every part of the copy
+ * is known to be right at some event between seq0 and seq1, and replay.c carries all of them to
+ * seq1:
+ *
+ *   counters    ctr[seq & 1], if seq is still the same after the copy: seq0's and seq1's
+ *   sites       a line that was copied while seq stood at q is right after q, except that the line
+ * of q itself may not be written yet: its new content is redo[q & 1] blocks      whatever the slots
+ * show; every change between seq0 and seq1 is set right by replay, that of seq0 too, whose slot may
+ * not be written yet staging     a cell is event s if it says so and could not have been
+ * overwritten meanwhile
+ *
+ * In the file of a dead process seq never moves, and the same steps give the state after its last
+ * event: the overlay of one cell and one redo line.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "read/reader.h"
+
+#define TRIES 1000
+
+#define LANE_AT(image, field) \
+	((image)->extent.offset + sizeof(struct gt_extent) + offsetof(struct gt_lane, field))
+
+static uint64_t lane_seq(const struct gt_image *image, const struct gt_source *source)
+{
+	return gt_source_word(source, LANE_AT(image, seq));
+}
+
+/* Copies what belongs to the current event: an element of a pair, chosen by seq & 1. */
+static int copy_of_event(const struct gt_image *image, const struct gt_source *source, uint64_t at,
+			 void *to, size_t size, uint64_t *ret_seq)
+{
+	uint64_t seq;
+
+	for (int tries = 0; tries < TRIES; tries++) {
+		seq = lane_seq(image, source);
+		if (gt_source_copy(source, at + (seq & 1) * size, to, size))
+			return -1;
+		if (lane_seq(image, source) == seq) {
+			*ret_seq = seq;
+			return 0;
+		}
+	}
+	return GT_RECYCLED;
+}
+
+static int copy_counters(const struct gt_image *image, const struct gt_source *source,
+			 struct gt_ctr *ctr, uint64_t *seq)
+{
+	return copy_of_event(image, source, LANE_AT(image, ctr), ctr, sizeof(*ctr), seq);
+}
+
+static int read_lane_head(struct gt_image *image, const struct gt_source *source,
+			  struct gt_error *err)
+{
+	const struct gt_extent *e = &image->extent;
+	struct gt_lane lane;
+
+	if (e->length < GT_CELLS_OFFSET || e->lane >= GT_MAX_LANES ||
+	    gt_source_copy(source, e->offset + sizeof(*e), &lane, sizeof(lane)))
+		return gt_damaged(err, source->path, e->offset, "a lane is not sane");
+	if (lane.cap < 2 || lane.cap > GT_MAX_CHUNK_EVENTS || (lane.cap & (lane.cap - 1)) ||
+	    lane.cap > (e->length - GT_CELLS_OFFSET) / sizeof(struct gt_cell))
+		return gt_damaged(err, source->path, LANE_AT(image, cap),
+				  "a lane's staging does not fit into it");
+	if (lane.seq > UINT64_MAX >> 8)
+		return gt_damaged(err, source->path, LANE_AT(image, seq),
+				  "a lane's last event is not sane");
+	image->cap = lane.cap;
+	image->device = lane.device;
+	image->incomplete_seq = lane.incomplete_seq;
+	image->lost = lane.lost;
+	return copy_counters(image, source, &image->ctr0, &image->seq0);
+}
+
+/*
+ * Lines first .. first + count, exact after *ret_seq. Of a dead file any number at once; of a live
+ * one few, or an event will always come in between.
+ */
+static int copy_lines(struct gt_image *image, const struct gt_source *source, uint64_t at,
+		      size_t first, size_t count)
+{
+	struct gt_redo redo;
+	uint64_t seq, again;
+	int rc;
+
+	for (int tries = 0; tries < TRIES; tries++) {
+		rc = copy_of_event(image, source, LANE_AT(image, redo), &redo, sizeof(redo), &seq);
+		if (rc)
+			return rc;
+		if (gt_source_copy(source, at, &image->lines[first], count * sizeof(redo.line)))
+			return -1;
+		again = lane_seq(image, source);
+		if (again != seq)
+			continue;
+		if (seq && redo.site >= first && redo.site - first < count)
+			image->lines[redo.site] = redo.line;
+		for (size_t i = 0; i < count; i++)
+			image->line_seq[first + i] = seq;
+		return 0;
+	}
+	return GT_RECYCLED;
+}
+
+int gt_image_lines(struct gt_image *image, size_t count)
+{
+	struct gt_site *lines;
+	uint64_t *seqs;
+
+	if (count <= image->line_count)
+		return 0;
+	lines = reallocarray(image->lines, count, sizeof(*lines));
+	if (lines)
+		image->lines = lines;
+	seqs = reallocarray(image->line_seq, count, sizeof(*seqs));
+	if (seqs)
+		image->line_seq = seqs;
+	if (!lines || !seqs)
+		return -1;
+	for (size_t i = image->line_count; i < count; i++) {
+		memset(&lines[i], 0, sizeof(*lines));
+		seqs[i] = image->seq0;
+	}
+	image->line_count = count;
+	return 0;
+}
+
+static size_t lines_in(const struct gt_extent *e)
+{
+	return (e->length - sizeof(*e)) / sizeof(struct gt_site);
+}
+
+static int copy_site_extent(struct gt_image *image, const struct gt_source *source,
+			    const struct gt_extent *e, struct gt_error *err)
+{
+	const size_t count = lines_in(e);
+	const size_t step = source->live ? 4 : count;
+	size_t n;
+	int rc;
+
+	if (gt_image_lines(image, e->first_index + count))
+		return gt_fail_memory(err, source->path);
+	for (size_t i = 0; i < count; i += n) {
+		n = count - i < step ? count - i : step;
+		rc = copy_lines(image, source, e->offset + sizeof(*e) + i * sizeof(struct gt_site),
+				e->first_index + i, n);
+		if (rc < 0)
+			return gt_fail(err, source->path, "was cut while it was read");
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int copy_slot_extent(struct gt_image *image, const struct gt_source *source,
+			    const struct gt_extent *e, struct gt_error *err)
+{
+	struct gt_slot part[128];
+	uint64_t at, bytes;
+
+	for (at = sizeof(*e); e->length - at >= sizeof(part[0]); at += bytes) {
+		bytes = e->length - at < sizeof(part) ? e->length - at : sizeof(part);
+		bytes -= bytes % sizeof(part[0]);
+		if (gt_source_copy(source, e->offset + at, part, bytes))
+			return gt_fail(err, source->path, "was cut while it was read");
+		for (size_t i = 0; i < bytes / sizeof(part[0]); i++) {
+			if (!part[i].key)
+				continue;
+			if (gt_grow(&image->slots, &image->slot_capacity, image->slot_count,
+				    sizeof(part[0])))
+				return gt_fail_memory(err, source->path);
+			image->slots[image->slot_count++] = part[i];
+		}
+	}
+	return 0;
+}
+
+/* The extents of a lane's sites join up, so no first_index is larger than all of them together. */
+static bool sites_in_place(const struct gt_extents *list, const struct gt_extent *e)
+{
+	size_t total = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		if (list->at[i].kind == GT_EXTENT_SITES && list->at[i].lane == e->lane)
+			total += lines_in(&list->at[i]);
+	}
+	return e->first_index <= total - lines_in(e);
+}
+
+static int copy_extents(struct gt_image *image, const struct gt_source *source,
+			const struct gt_extents *list, bool partial, struct gt_error *err)
+{
+	const struct gt_extent *e;
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < list->count; i++) {
+		e = &list->at[i];
+		if (e->lane != image->extent.lane)
+			continue;
+		if (e->kind == GT_EXTENT_SITES && sites_in_place(list, e))
+			rc = copy_site_extent(image, source, e, err);
+		else if (e->kind == GT_EXTENT_SITES && !partial)
+			rc = source->live ? GT_RECYCLED
+					  : gt_damaged(err, source->path, e->offset,
+						       "an extent of sites is out of place");
+		else if (e->kind == GT_EXTENT_LIVE)
+			rc = copy_slot_extent(image, source, e, err);
+	}
+	return rc;
+}
+
+/* The cells from..seq1 into tail[0..]; the first that was not overwritten meanwhile. */
+static uint64_t copy_cells(struct gt_image *image, const struct gt_source *source, uint64_t from)
+{
+	const uint64_t cells = image->extent.offset + GT_CELLS_OFFSET, mask = image->cap - 1;
+	uint64_t first = from, sealed, seq, kept;
+	struct gt_event *event;
+	struct gt_cell cell;
+
+	for (uint64_t s = from; s <= image->seq1; s++) {
+		memset(&cell, 0, sizeof(cell));
+		gt_source_copy(source, cells + (s & mask) * sizeof(cell), &cell, sizeof(cell));
+		event = &image->history.tail[s - from];
+		gt_event_of_cell(&cell, image->extent.lane, event);
+		if (event->seq != s)
+			first = s + 1;
+	}
+	sealed = gt_source_word(source, LANE_AT(image, sealed));
+	seq = lane_seq(image, source);
+	kept = seq + 2 > image->cap ? seq + 2 - image->cap : 1;
+	if (kept > sealed + 1)
+		kept = sealed + 1;
+	return kept > first ? kept : first;
+}
+
+static int copy_staging(struct gt_image *image, const struct gt_source *source,
+			struct gt_error *err)
+{
+	struct gt_history *h = &image->history;
+	uint64_t from = image->seq1 >= image->cap ? image->seq1 - image->cap + 1 : 1;
+
+	h->tail = calloc(image->cap, sizeof(*h->tail));
+	if (!h->tail)
+		return gt_fail_memory(err, source->path);
+	h->tail_first = copy_cells(image, source, from);
+	if (h->tail_first > image->seq1)
+		return 0;
+	h->tail_count = image->seq1 - h->tail_first + 1;
+	memmove(h->tail, h->tail + (h->tail_first - from), h->tail_count * sizeof(*h->tail));
+	return 0;
+}
+
+int gt_image_take(struct gt_image *image, struct gt_source *source, const struct gt_extent *extent,
+		  bool partial, struct gt_error *err)
+{
+	struct gt_extents list = {0};
+	int rc;
+
+	memset(image, 0, sizeof(*image));
+	image->extent = *extent;
+	rc = read_lane_head(image, source, err);
+	/* Listed after seq0: what is not listed was filled by events that replay will see. */
+	if (!rc)
+		rc = gt_extents_list(source, partial, &list, err);
+	if (!rc)
+		rc = copy_extents(image, source, &list, partial, err);
+	if (!rc)
+		rc = copy_counters(image, source, &image->ctr1, &image->seq1);
+	if (!rc)
+		rc = copy_staging(image, source, err);
+	if (!rc)
+		rc = gt_extents_list(source, partial, &list, err);
+	if (!rc) {
+		image->history.lane = extent->lane;
+		image->history.last_seq = image->seq1;
+		rc = gt_history_build(&image->history, source, &list, partial, err);
+	}
+	free(list.at);
+	return rc;
+}
+
+void gt_image_free(struct gt_image *image)
+{
+	free(image->lines);
+	free(image->line_seq);
+	free(image->slots);
+	gt_history_free(&image->history);
+	memset(image, 0, sizeof(*image));
+}

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the files of tools/read share with each other and nobody else. From the bottom:
+ *
+ *   source.c   bytes of the file: copied, never pointed at        error.c    texts of gt_error
+ *   extents.c  the list of extents                                alive.c    is the writer running?
+ *   columns.c  raw bytes of a chunk -> events                     frame.c    extent -> chunks
+ *   history.c  a lane's sealed chunks and its staging             cursor.c   walk over one, merge.c
+ *   defs.c     definitions                                        lanes.c    snapshot of a lane
+ *   replay.c   snapshot -> state after one event                  trace.c    gt_trace_open
+ *   follow.c   a running process                                  check.c    derived against stored
+ *
+ * The file is hostile and may change under us: everything is copied to private memory first,
+ * checked there, and used from there. Nothing is allocated from a number in the file unless the
+ * file is large enough to hold what the number promises.
+ */
+#ifndef GT_READER_H
+#define GT_READER_H
+
+#include "read/trace.h"
+
+/* ---- error.c -------------------------------------------------------------------------------- */
+
+/* All return -1. gt_fail: "PATH: text". err may be NULL. */
+int gt_fail(struct gt_error *err, const char *path, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+int gt_fail_memory(struct gt_error *err, const char *path);
+/* "PATH: damaged at byte OFFSET: text: copy it again, or read what is whole with --partial" */
+int gt_damaged(struct gt_error *err, const char *path, uint64_t offset, const char *format, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* ---- source.c ------------------------------------------------------------------------------- */
+
+/*
+ * A file that nobody writes is read with pread: whoever shortens it meanwhile gives an error, not
+ * SIGBUS. Only the file of a process that may be running is mapped, since the order of loads
+ * matters there, and such a file never shrinks.
+ */
+struct gt_source {
+	char *path;
+	int fd;
+	bool live;     /* mapped; words are loaded in order */
+	uint64_t size; /* bytes that may be read */
+	const uint8_t *map;
+};
+
+int gt_source_open(struct gt_source *source, const char *path, struct gt_error *err);
+void gt_source_close(struct gt_source *source);
+int gt_source_live(struct gt_source *source, struct gt_error *err); /* from now on map it */
+int gt_source_grow(struct gt_source *source); /* looks at the size again; -1 = cannot be mapped */
+/* Copies, in 8-byte words from low to high when live; 0, or -1 when the range is not in the file.
+ */
+int gt_source_copy(const struct gt_source *source, uint64_t offset, void *to, uint64_t length);
+/* One aligned word (acquire): 0 outside the file. */
+uint64_t gt_source_word(const struct gt_source *source, uint64_t offset);
+int gt_header_read(const struct gt_source *source, struct gt_header *ret, struct gt_error *err);
+
+/* Room for one more: grows *array (of *capacity elements of size bytes) to hold count + 1. */
+int gt_grow(void *array, size_t *capacity, size_t count, size_t size);
+
+/* ---- alive.c -------------------------------------------------------------------------------- */
+
+enum gt_alive {
+	GT_ALIVE_NO, /* other boot, or no such process */
+	GT_ALIVE_YES,
+	GT_ALIVE_MAYBE, /* same boot, but a pid namespace that we cannot look into */
+};
+enum gt_alive gt_alive(const struct gt_header *header);
+
+/* ---- extents.c ------------------------------------------------------------------------------ */
+
+struct gt_extents {
+	struct gt_extent *at; /* in file order; extents being recycled are left out */
+	size_t count, capacity;
+};
+int gt_extents_list(struct gt_source *source, bool partial, struct gt_extents *ret,
+		    struct gt_error *err);
+
+/* ---- columns.c ------------------------------------------------------------------------------ */
+
+struct gt_limits { /* largest value accepted per column */
+	uint64_t max[GT_COLS];
+	bool clamp; /* larger ones are taken for 0 instead: partial traces */
+};
+void gt_limits_widths(struct gt_limits *ret); /* those of the fields of gt_event */
+/*
+ * Decodes count events (seq, lane: from the caller). scratch holds count words. NULL, or what is
+ * wrong.
+ */
+const char *gt_columns_decode(const uint8_t *raw, size_t length, const struct gt_limits *limits,
+			      struct gt_event *events, size_t count, uint64_t *scratch);
+void gt_event_of_cell(const struct gt_cell *cell, uint32_t lane, struct gt_event *ret);
+/* False: it names something that is not defined (and limits do not say to take that for 0). */
+bool gt_event_within(struct gt_event *event, const struct gt_limits *limits);
+
+/* ---- frame.c -------------------------------------------------------------------------------- */
+
+#define GT_RECYCLED 1 /* the writer took the extent for something new */
+
+struct gt_chunk_at { /* a chunk of a decoded extent */
+	uint64_t first_seq;
+	uint64_t offset; /* in the file, for messages */
+	size_t raw, raw_length;
+	uint32_t events;
+};
+
+struct gt_frame {		    /* one extent, decompressed as far as it was committed */
+	uint64_t offset, gen, used; /* which, and how far; offset 0 = none */
+	struct ZSTD_DCtx_s *stream;
+	uint8_t *packed, *raw;
+	size_t packed_capacity, raw_capacity, raw_length;
+	struct gt_chunk_at *chunks;
+	size_t chunk_count, chunk_capacity;
+};
+/* 0, GT_RECYCLED, or -1. The extent that is held already is continued, not decoded again. */
+int gt_frame_load(struct gt_frame *frame, const struct gt_source *source,
+		  const struct gt_extent *extent, struct gt_error *err);
+void gt_frame_free(struct gt_frame *frame);
+/* Checks a chunk's header against its surroundings; room = bytes from it to the extent's used. */
+const char *gt_chunk_bad(const struct gt_chunk *chunk, uint32_t lane, uint64_t room);
+static inline uint64_t gt_chunk_span(const struct gt_chunk *chunk)
+{
+	return sizeof(*chunk) + (((uint64_t)chunk->packed + 7) & ~7ull);
+}
+
+/* ---- history.c ------------------------------------------------------------------------------ */
+
+struct gt_stretch { /* the chunks of one ring extent */
+	struct gt_extent extent;
+	uint64_t first_seq, last_seq; /* last gapless run of chunks */
+	uint64_t first_us, last_us;
+};
+
+struct gt_history { /* of one lane: chunks, then what was still in staging */
+	uint32_t lane;
+	uint64_t first_seq, last_seq, first_us, last_us; /* first_seq = last_seq + 1: none */
+	struct gt_stretch *stretches;			 /* by sequence, gapless */
+	size_t stretch_count, stretch_capacity;
+	struct gt_event *tail;
+	uint64_t tail_first;
+	size_t tail_count;
+};
+/* Takes the cells of tail (valid up to last_seq) and lists the chunks before them. */
+int gt_history_build(struct gt_history *history, struct gt_source *source,
+		     const struct gt_extents *extents, bool partial, struct gt_error *err);
+void gt_history_free(struct gt_history *history);
+
+/* ---- cursor.c ------------------------------------------------------------------------------- */
+
+struct gt_cursor {
+	const struct gt_source *source;
+	const struct gt_history *history;
+	struct gt_limits limits;
+	uint64_t position; /* sequence of what gt_cursor_next gives; 0 = at neither end yet */
+	struct gt_frame frame;
+	struct gt_event *events; /* one chunk */
+	uint64_t events_first;
+	size_t events_count, events_capacity;
+	uint64_t *scratch;
+};
+void gt_cursor_init(struct gt_cursor *cursor, const struct gt_source *source,
+		    const struct gt_history *history, const struct gt_limits *limits);
+void gt_cursor_release(struct gt_cursor *cursor);
+/* The event of a sequence in the history: 0, GT_RECYCLED, -1. */
+int gt_cursor_at(struct gt_cursor *cursor, uint64_t seq, const struct gt_event **ret,
+		 struct gt_error *err);
+
+/* ---- defs.c --------------------------------------------------------------------------------- */
+
+struct gt_lane_sites { /* site definitions of a lane; [0] is "unknown" */
+	struct gt_site_def *defs;
+	size_t count, capacity;
+};
+struct gt_block_of_text { /* text lives in a list of these */
+	struct gt_block_of_text *next;
+	size_t used, size;
+	char text[];
+};
+/* Fills the tables of the trace; each lane has at least site 0. */
+int gt_defs_read(struct gt_trace *trace, const struct gt_extents *extents, struct gt_error *err);
+int gt_reports_read(struct gt_trace *trace, const struct gt_extents *extents, struct gt_error *err);
+void gt_defs_free(struct gt_trace *trace);
+
+/* ---- lanes.c, replay.c ---------------------------------------------------------------------- */
+
+struct gt_image { /* a lane copied while it may have changed: between seq0 and seq1 */
+	struct gt_extent extent;
+	uint64_t seq0, seq1;
+	struct gt_ctr ctr0, ctr1;
+	uint32_t cap;
+	int32_t device;
+	uint64_t incomplete_seq, lost;
+	struct gt_site *lines; /* line i is exact after event line_seq[i] */
+	uint64_t *line_seq;
+	size_t line_count;
+	struct gt_slot *slots; /* those with a key */
+	size_t slot_count, slot_capacity;
+	struct gt_history history;
+};
+/* 0, GT_RECYCLED = changes too fast, try again, -1. */
+int gt_image_take(struct gt_image *image, struct gt_source *source, const struct gt_extent *extent,
+		  bool partial, struct gt_error *err);
+int gt_image_lines(struct gt_image *image, size_t count); /* room for count lines, new ones zero */
+void gt_image_free(struct gt_image *image);
+/* Brings the image to seq1 and hands blocks, sites and history over to the lane. */
+int gt_image_settle(struct gt_image *image, struct gt_trace *trace, struct gt_trace_lane *lane,
+		    struct gt_error *err);
+
+/* ---- trace.c -------------------------------------------------------------------------------- */
+
+struct gt_reader {
+	struct gt_source source;
+	struct gt_history *histories; /* beside gt_trace.lanes */
+	struct gt_lane_sites sites[GT_MAX_LANES];
+	struct gt_block_of_text *text;
+	size_t capacity[10]; /* of the tables of definitions, see defs.c */
+};
+/* Limits for events of a lane: ids that are defined. */
+void gt_limits_of(const struct gt_trace *trace, uint32_t lane, struct gt_limits *ret);
+
+#endif

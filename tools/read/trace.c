@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Opens a trace: header, a copy of each lane, definitions, then each copy brought to one event. The
+ * order matters for a running process: definitions are committed before the first event that names
+ * them, so reading them after the events finds them all. A lane that changes faster than it can be
+ * copied makes the whole attempt start again.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "read/reader.h"
+
+#define ATTEMPTS 20
+
+void gt_limits_of(const struct gt_trace *trace, uint32_t lane, struct gt_limits *ret)
+{
+	gt_limits_widths(ret);
+	ret->clamp = trace->partial;
+	ret->max[GT_COL_THREAD] = trace->thread_count - 1;
+	ret->max[GT_COL_BIRTH_THREAD] = trace->thread_count - 1;
+	ret->max[GT_COL_STREAM] = trace->stream_count - 1;
+	ret->max[GT_COL_SITE] = trace->reader->sites[lane].count - 1;
+	ret->max[GT_COL_FREE_SITE] = trace->reader->sites[lane].count - 1;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct gt_extent *x = a, *y = b;
+
+	return x->lane < y->lane ? -1 : x->lane > y->lane;
+}
+
+/* Keeps the LANE extents of a list, by number. */
+static int select_lanes(struct gt_trace *trace, struct gt_extents *list, struct gt_error *err)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		if (list->at[i].kind == GT_EXTENT_LANE)
+			list->at[n++] = list->at[i];
+	}
+	list->count = n;
+	if (n)
+		qsort(list->at, n, sizeof(*list->at), by_number);
+	for (size_t i = 1; i < n; i++) {
+		if (list->at[i].lane == list->at[i - 1].lane)
+			return gt_damaged(err, trace->path, list->at[i].offset, "a second lane %u",
+					  list->at[i].lane);
+	}
+	return 0;
+}
+
+static int take_images(struct gt_trace *trace, const struct gt_extents *lanes,
+		       struct gt_image *images, struct gt_error *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < lanes->count; i++)
+		rc = gt_image_take(&images[i], &trace->reader->source, &lanes->at[i],
+				   trace->partial, err);
+	return rc;
+}
+
+static int read_definitions(struct gt_trace *trace, struct gt_error *err)
+{
+	struct gt_extents list = {0};
+	int rc = gt_extents_list(&trace->reader->source, trace->partial, &list, err);
+
+	if (!rc)
+		rc = gt_defs_read(trace, &list, err);
+	if (!rc)
+		rc = gt_reports_read(trace, &list, err);
+	free(list.at);
+	return rc;
+}
+
+static int settle(struct gt_trace *trace, struct gt_image *images, size_t count,
+		  struct gt_error *err)
+{
+	struct gt_reader *reader = trace->reader;
+	int rc = 0;
+
+	trace->lanes = calloc(count + 1, sizeof(*trace->lanes));
+	reader->histories = calloc(count + 1, sizeof(*reader->histories));
+	if (!trace->lanes || !reader->histories)
+		return gt_fail_memory(err, trace->path);
+	trace->lane_count = count;
+	for (size_t i = 0; !rc && i < count; i++) {
+		rc = gt_image_settle(&images[i], trace, &trace->lanes[i], err);
+		reader->histories[i] = images[i].history;
+		memset(&images[i].history, 0, sizeof(images[i].history));
+		if (reader->histories[i].last_us > trace->last_us)
+			trace->last_us = reader->histories[i].last_us;
+	}
+	return rc;
+}
+
+static int attempt(struct gt_trace *trace, struct gt_error *err)
+{
+	struct gt_extents lanes = {0};
+	struct gt_image *images = NULL;
+	int rc;
+
+	rc = gt_extents_list(&trace->reader->source, trace->partial, &lanes, err);
+	if (!rc)
+		rc = select_lanes(trace, &lanes, err);
+	images = calloc(lanes.count + 1, sizeof(*images));
+	if (!rc && !images)
+		rc = gt_fail_memory(err, trace->path);
+	if (!rc)
+		rc = take_images(trace, &lanes, images, err);
+	if (!rc)
+		rc = read_definitions(trace, err);
+	if (!rc)
+		rc = settle(trace, images, lanes.count, err);
+	for (size_t i = 0; images && i < lanes.count; i++)
+		gt_image_free(&images[i]);
+	free(images);
+	free(lanes.at);
+	return rc;
+}
+
+/* Frees what an attempt has made; the file stays open. */
+static void forget(struct gt_trace *trace)
+{
+	struct gt_reader *reader = trace->reader;
+	struct gt_source source = reader->source;
+
+	for (size_t i = 0; i < trace->lane_count; i++) {
+		free(trace->lanes[i].blocks);
+		free(trace->lanes[i].sites);
+		gt_history_free(&reader->histories[i]);
+	}
+	free(trace->lanes);
+	free(reader->histories);
+	gt_defs_free(trace);
+	*reader = (struct gt_reader){.source = source};
+	*trace = (struct gt_trace){
+		.path = source.path,
+		.header = trace->header,
+		.partial = trace->partial,
+		.running = trace->running,
+		.reader = reader,
+	};
+}
+
+static int open_file(struct gt_trace *trace, const char *path, unsigned int flags,
+		     struct gt_error *err)
+{
+	struct gt_source *source = &trace->reader->source;
+	enum gt_alive alive;
+
+	if (gt_source_open(source, path, err) || gt_header_read(source, &trace->header, err))
+		return -1;
+	trace->path = source->path;
+	trace->partial = (flags & GT_OPEN_PARTIAL) != 0;
+	alive = gt_alive(&trace->header);
+	trace->running = alive == GT_ALIVE_YES;
+	return alive == GT_ALIVE_NO ? 0 : gt_source_live(source, err);
+}
+
+int gt_trace_open(const char *path, unsigned int flags, struct gt_trace **ret, struct gt_error *err)
+{
+	struct gt_trace *trace = calloc(1, sizeof(*trace));
+	int rc;
+
+	if (!trace)
+		return gt_fail_memory(err, path);
+	trace->reader = calloc(1, sizeof(*trace->reader));
+	if (!trace->reader) {
+		free(trace);
+		return gt_fail_memory(err, path);
+	}
+	trace->reader->source.fd = -1;
+	rc = open_file(trace, path, flags, err);
+	for (int i = 0; !rc && i < ATTEMPTS; i++) {
+		rc = attempt(trace, err);
+		if (rc <= 0)
+			break;
+		forget(trace);
+		rc = i + 1 < ATTEMPTS ? 0
+				      : gt_fail(err, path, "changes faster than it can be read");
+	}
+	if (rc) {
+		gt_trace_close(trace);
+		return -1;
+	}
+	*ret = trace;
+	return 0;
+}
+
+struct gt_trace *gt_trace_close(struct gt_trace *trace)
+{
+	if (!trace)
+		return NULL;
+	forget(trace);
+	gt_source_close(&trace->reader->source);
+	free(trace->reader);
+	free(trace);
+	return NULL;
+}
+
+const struct gt_bytes *gt_trace_info(const struct gt_trace *trace, const char *key)
+{
+	const size_t length = strlen(key);
+
+	for (size_t i = trace->info_count; i > 0; i--) {
+		const struct gt_info *info = &trace->infos[i - 1];
+
+		if (info->key.length == length && !memcmp(info->key.text, key, length))
+			return &info->value;
+	}
+	return NULL;
+}
