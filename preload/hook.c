@@ -160,7 +160,6 @@ static void granted(const struct gt_regs *regs, const struct gt_request *q, int 
 	if (is_segment(regs, q->api))
 		a.mask = GT_MASK_RESERVED;
 	gt_record_alloc(&a);
-	gt_granted(device, q->space, q->size);
 }
 
 /* While a stream captures, questions to the driver could end the capture: leave free and total out.
@@ -199,7 +198,10 @@ void gt_hook_answered(const struct gt_regs *regs, const struct gt_request *q)
 {
 	int err = errno, device;
 
-	gt_thread.busy = 1;
+	if (!gt_begin(!q->rc)) {
+		errno = err;
+		return;
+	}
 	if (gt_unlikely(gt_load_relaxed(&gt_measuring)))
 		gt_store_relaxed(&gt_disturbed, 1);
 	device = owner_device(q);
@@ -208,7 +210,7 @@ void gt_hook_answered(const struct gt_regs *regs, const struct gt_request *q)
 		refused(regs, q, device);
 	else
 		granted(regs, q, device);
-	gt_thread.busy = 0;
+	gt_end();
 	errno = err;
 }
 
@@ -221,15 +223,16 @@ void gt_hook_free(const struct gt_regs *regs, enum gt_api api, enum gt_space spa
 	int err = errno;
 
 	ret->lane = GT_LANE_NONE;
-	if (!key) /* freeing NULL is legal and does nothing */
+	if (!key || !gt_begin(false)) { /* freeing NULL is legal and does nothing */
+		errno = err;
 		return;
-	gt_thread.busy = 1;
+	}
 	if (gt_unlikely(gt_load_relaxed(&gt_measuring)))
 		gt_store_relaxed(&gt_disturbed, 1);
 	if (gt_options.stacks & GT_STACKS_FREE)
 		where = gt_where_capture(regs);
 	gt_record_free(gt_current_device(), space, key, api, where, ret);
-	gt_thread.busy = 0;
+	gt_end();
 	errno = err;
 }
 
@@ -241,9 +244,9 @@ void gt_hook_freed(int rc, const struct gt_freed *freed)
 		return;
 	if (rc == GT_CUDA_DEINITIALIZED || rc == GT_CUDA_CONTEXT_IS_DESTROYED)
 		return;
-	gt_thread.busy = 1;
-	gt_record_unfree(freed);
-	gt_thread.busy = 0;
+	if (gt_begin(false))
+		gt_record_unfree(freed);
+	gt_end();
 	errno = err;
 }
 

@@ -72,23 +72,34 @@ extern __thread struct gt_thread gt_thread __attribute__((tls_model("initial-exe
 
 bool gt_enter_nested(void);
 
-/* Is this call to be recorded? Then gt_leave ends it. errno stays. */
+/* Is this the outermost hooked call of the thread? Then gt_leave ends it. */
 static inline bool gt_enter(void)
 {
-	int err = errno;
-	bool wanted;
-
 	if (gt_unlikely(gt_thread.inside))
 		return gt_enter_nested();
-	wanted = gt_recording();
-	gt_thread.inside = wanted;
-	errno = err;
-	return wanted;
+	gt_thread.inside = 1;
+	return true;
 }
 
 static inline void gt_leave(void)
 {
 	gt_thread.inside = 0;
+}
+
+/*
+ * Inside: is the event to be recorded? A trace begins with the first success; until then calls
+ * concern nothing that we know, and a process in which CUDA only ever fails leaves no file. errno
+ * may change.
+ */
+static inline bool gt_begin(bool success)
+{
+	gt_thread.busy = (success || gt_started()) && gt_recording();
+	return gt_thread.busy;
+}
+
+static inline void gt_end(void)
+{
+	gt_thread.busy = 0;
 }
 
 /* ---- hook.c: accounting shared by the wrappers ----------------------------------------------- */
@@ -102,8 +113,7 @@ struct gt_owner { /* what decides the device of an allocation */
 	void *pool;
 };
 
-/* NULL means the calling thread's own stream in the _ptsz twins; the driver's handle for it is 2.
- */
+/* In the _ptsz twins NULL is the calling thread's own stream, whose handle is 2. */
 #define GT_PER_THREAD(s)    ((s) ? (s) : (gt_stream)2)
 #define GT_ON_CONTEXT	    ((struct gt_owner){.kind = GT_OWNER_CONTEXT})
 #define GT_ON_DEVICE(d)	    ((struct gt_owner){.kind = GT_OWNER_DEVICE, .device = (d)})

@@ -12,21 +12,6 @@ uint32_t gt_measuring, gt_disturbed;
 #define GT_CTX GT_WRAP
 #include "hooks.def"
 
-/* Unwinder and module list get ready where the program starts the driver: a slow call anyway. */
-int cuInit(uint32_t flags)
-{
-	int rc, err;
-
-	if (!GT_HAVE(cuInit))
-		return GT_CUDA_NOT_INITIALIZED;
-	rc = gt_driver.cuInit(flags);
-	err = errno;
-	if (!rc && !gt_options.off && !gt_thread.inside)
-		gt_stacks_start();
-	errno = err;
-	return rc;
-}
-
 /* Each libcudart of a process retains the primary context; only the first one makes it. */
 static bool will_create(int device, uint32_t flags)
 {
@@ -120,12 +105,13 @@ void gt_hook_context_after(const struct gt_measure *m, const struct gt_regs *reg
 
 	if (!m->created)
 		return;
-	gt_thread.busy = 1;
-	if (rc)
-		context_refused(m, regs, rc);
-	else
-		context_made(m, regs, context, flags);
+	if (gt_begin(!rc)) {
+		if (rc)
+			context_refused(m, regs, rc);
+		else
+			context_made(m, regs, context, flags);
+	}
+	gt_end();
 	__atomic_fetch_sub(&gt_measuring, 1, __ATOMIC_ACQ_REL);
-	gt_thread.busy = 0;
 	errno = err;
 }

@@ -96,7 +96,6 @@ static void block_allocated(const struct gt_regs *regs, int device, void *ptr, i
 	};
 
 	gt_record_alloc(&a);
-	gt_granted(device, GT_SPACE_TORCH, a.size);
 }
 
 static void block_freed(const struct gt_regs *regs, int device, void *ptr)
@@ -116,13 +115,14 @@ static void usage(const struct gt_regs *regs, void *ptr, int64_t size,
 
 	if (device.type != TORCH_CUDA || !ptr || !size || !gt_enter())
 		return;
-	gt_thread.busy = 1;
-	gt_hook_device(device.index);
-	if (size > 0)
-		block_allocated(regs, device.index, ptr, size);
-	else
-		block_freed(regs, device.index, ptr);
-	gt_thread.busy = 0;
+	if (gt_begin(size > 0)) {
+		gt_hook_device(device.index);
+		if (size > 0)
+			block_allocated(regs, device.index, ptr, size);
+		else
+			block_freed(regs, device.index, ptr);
+	}
+	gt_end();
 	gt_leave();
 	errno = err;
 }
@@ -145,13 +145,14 @@ static void out_of_memory(const struct gt_regs *regs, int64_t size, uint64_t all
 
 	if (device.type != TORCH_CUDA || !gt_enter())
 		return;
-	gt_thread.busy = 1;
-	gt_hook_device(device.index);
-	if (gt_current_device() == device.index)
-		gt_hook_memory(&r.device_free, &r.device_total);
-	r.where = gt_where_capture(regs);
-	gt_record_torch_oom(&r);
-	gt_thread.busy = 0;
+	if (gt_begin(true)) {
+		gt_hook_device(device.index);
+		if (gt_current_device() == device.index)
+			gt_hook_memory(&r.device_free, &r.device_total);
+		r.where = gt_where_capture(regs);
+		gt_record_torch_oom(&r);
+	}
+	gt_end();
 	gt_leave();
 	errno = err;
 }

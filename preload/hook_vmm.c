@@ -159,6 +159,25 @@ void gt_vmm_forget(void)
 	vmm_size = vmm_used = 0;
 }
 
+/*
+ * As gt_enter, and false while there is no trace of this process: then the table is empty, or, in a
+ * child that clone made, not even mapped.
+ */
+static bool enter(void)
+{
+	int err = errno;
+	bool recording;
+
+	if (!gt_enter())
+		return false;
+	recording = gt_begin(false);
+	gt_end();
+	if (!recording)
+		gt_leave();
+	errno = err;
+	return recording;
+}
+
 /* ---- handles --------------------------------------------------------------------------------- */
 
 static int location_device(const struct gt_vmm_prop *prop)
@@ -180,20 +199,20 @@ int cuMemCreate(gt_handle *out, size_t size, const struct gt_vmm_prop *prop,
 		return gt_driver.cuMemCreate(out, size, prop, flags);
 	q.owner = GT_ON_DEVICE(location_device(prop));
 	q.rc = gt_driver.cuMemCreate(out, size, prop, flags);
-	if (!q.rc) {
-		q.key = *out;
+	q.key = q.rc ? 0 : *out;
+	gt_hook_answered(&regs, &q);
+	gt_leave();
+	if (!q.rc && enter()) {
 		vmm_add(&(struct vmm_entry){.key = GT_KEY(q.key, GT_SPACE_HANDLE),
 					    .size = size,
 					    .device = q.owner.device,
 					    .refs = 1});
+		gt_leave();
 	}
-	gt_hook_answered(&regs, &q);
-	gt_leave();
 	return q.rc;
 }
 
-/* Gives up one reference; records the free if it was the last. For undoing, what it was is in *ret.
- */
+/* Gives up one reference, and records the free if it was the last; *ret serves to undo that. */
 struct dropped {
 	struct vmm_entry entry; /* key 0: not a handle that we know */
 	struct gt_freed freed;
@@ -227,7 +246,7 @@ int cuMemRelease(gt_handle handle)
 
 	if (!GT_HAVE(cuMemRelease))
 		return GT_CUDA_NOT_INITIALIZED;
-	if (!gt_enter())
+	if (!enter())
 		return gt_driver.cuMemRelease(handle);
 	handle_drop(&regs, GT_API_MEM_CREATE, handle, &dropped);
 	if (!dropped.entry.key) /* imported, or from before us: an unknown free */
@@ -246,7 +265,8 @@ static void mapped(const struct gt_regs *regs, uint64_t ptr, uint64_t size, uint
 	struct vmm_entry of = {.device = GT_DEVICE_UNKNOWN};
 	int err = errno;
 
-	gt_thread.busy = 1;
+	if (!gt_begin(true))
+		return;
 	vmm_get(GT_KEY(handle, GT_SPACE_HANDLE), &of);
 	vmm_add(&(struct vmm_entry){.key = GT_KEY(ptr, GT_SPACE_MAPPING),
 				    .handle = handle,
@@ -258,7 +278,7 @@ static void mapped(const struct gt_regs *regs, uint64_t ptr, uint64_t size, uint
 					   .addr = ptr,
 					   .size = size,
 					   .where = gt_where_capture(regs)});
-	gt_thread.busy = 0;
+	gt_end();
 	errno = err;
 }
 
@@ -269,7 +289,7 @@ int cuMemMap(gt_ptr ptr, size_t size, size_t offset, gt_handle handle, unsigned 
 
 	if (!GT_HAVE(cuMemMap))
 		return GT_CUDA_NOT_INITIALIZED;
-	if (!gt_enter())
+	if (!enter())
 		return gt_driver.cuMemMap(ptr, size, offset, handle, flags);
 	handle_ref(handle); /* before: another thread may release it as soon as it is mapped */
 	rc = gt_driver.cuMemMap(ptr, size, offset, handle, flags);
@@ -284,8 +304,7 @@ int cuMemMap(gt_ptr ptr, size_t size, size_t offset, gt_handle handle, unsigned 
 	return rc;
 }
 
-/* Do the mappings that we know of fill the range exactly? Then the driver has nothing to object to.
- */
+/* Do the mappings that we know of fill the range exactly? Then the driver has no objection. */
 static bool covered(uint64_t ptr, uint64_t size)
 {
 	struct vmm_entry m;
@@ -323,7 +342,7 @@ int cuMemUnmap(gt_ptr ptr, size_t size)
 
 	if (!GT_HAVE(cuMemUnmap))
 		return GT_CUDA_NOT_INITIALIZED;
-	if (!gt_enter())
+	if (!enter())
 		return gt_driver.cuMemUnmap(ptr, size);
 	before = covered(ptr, size);
 	if (before)

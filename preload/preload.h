@@ -88,6 +88,7 @@ void gt_options_read(char **environ_now);
  * and is false for ever after a failure of ours or with GPUTRACE=0.
  */
 bool gt_recording(void);
+bool gt_started(void);			/* is it on in this very process? Starts nothing */
 /* Changes in a forked child: what a thread caches of the file (ids) is void when it has changed. */
 extern uint32_t gt_epoch;
 void gt_stop(enum gt_stop why);		/* recording ends here; said once on stderr; the program goes on */

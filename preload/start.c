@@ -330,6 +330,11 @@ bool gt_recording(void)
 	return now == IDLE && start();
 }
 
+bool gt_started(void)
+{
+	return gt_load(gt_load(&state)) == ON && (!state_pid || state_pid == (uint32_t)gt_pid());
+}
+
 /* ---- the end -------------------------------------------------------------------------------- */
 
 /* May be called under a lane's lock, where a write to stderr could wait for its reader. */
