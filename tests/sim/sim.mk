@@ -24,9 +24,12 @@ sim_rt12_o := $(patsubst $(SIM_DIR)/runtime/%.c,$(SIM)/rt12/%.o,$(sim_rt_c))
 SIM_LIBS := $(if $(CUDA13),$(SIM)/libcuda.so.1 $(SIM)/libcudart.so.13 $(SIM)/libnvidia-ml.so.1) \
 	    $(if $(CUDA12),$(SIM)/libcudart.so.12)
 
+DEPS	+= python3-pip
+ALL	+= sim $(if $(CUDA13),$(PROGS))
+CHECKS	+= check-sim
+
 .PHONY: sim sim-deps check-sim
 sim: $(SIM_LIBS)
-all: sim
 ifeq ($(CUDA13),)
 sim:
 	@echo "  note    no CUDA headers: the simulated CUDA stack is left out (make deps gets them)"
@@ -40,7 +43,7 @@ $(SIM)/rt13/%.o: $(SIM_DIR)/runtime/%.c | $(SIM)/rt13
 	$(call say,CC,$< (13))
 	$(Q)$(CC) $(SIM_CFLAGS) -isystem $(CUDA13) -c $< -o $@
 
-$(SIM)/rt12/%.o: $(SIM_DIR)/runtime/%.c $(SIM)/crt12/crt | $(SIM)/rt12
+$(SIM)/rt12/%.o: $(SIM_DIR)/runtime/%.c | $(SIM)/rt12 $(SIM)/crt12/crt
 	$(call say,CC,$< (12))
 	$(Q)$(CC) $(SIM_CFLAGS) -isystem $(CUDA12) -isystem $(SIM)/crt12 -c $< -o $@
 
@@ -69,8 +72,8 @@ $(SIM)/libnvidia-ml.so.1: $(SIM_DIR)/nvml/nvml.c | $(SIM)/nvml
 	$(call say,LD,$@)
 	$(Q)$(CC) $(SIM_CFLAGS) $< $(SIM_LDFLAGS) -o $@
 
-sim-deps:
+sim-deps: deps-apt
 	$(Q)$(SIM_DIR)/fetch-headers $(O)/deps $(if $(CUDA13),,13) $(if $(CUDA12),,12)
-deps: sim-deps
+deps-more:: sim-deps
 
 -include $(sim_driver_o:.o=.d) $(sim_rt13_o:.o=.d) $(sim_rt12_o:.o=.d)

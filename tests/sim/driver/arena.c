@@ -25,9 +25,9 @@
 struct sim_slab {
 	struct sim_slab *next, **link; /* among the slabs that may have room */
 	size_t granule;
-	size_t used;		  /* units */
-	size_t fails;		  /* a request of so many units was refused since the last free */
-	uint64_t map[WORDS];	  /* units in use */
+	size_t used;	     /* units */
+	size_t fails;	     /* a request of so many units was refused since the last free */
+	uint64_t map[WORDS]; /* units in use */
 	struct sim_block blocks[UNITS];
 };
 

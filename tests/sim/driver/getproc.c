@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KNOWN_FLAGS                                                                                \
+#define KNOWN_FLAGS \
 	(CU_GET_PROC_ADDRESS_LEGACY_STREAM | CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)
 
 struct entry {
@@ -23,12 +23,12 @@ struct entry {
 };
 
 /* Addresses only: table.c makes these symbols, with whatever types they have. */
-#define SYMBOL(symbol)	      extern char entry_##symbol[] __asm__(#symbol);
+#define SYMBOL(symbol) extern char entry_##symbol[] __asm__(#symbol);
 #define TWIN_none(symbol)
-#define TWIN_ptsz(symbol)     SYMBOL(symbol##_ptsz)
-#define TWIN_ptds(symbol)     SYMBOL(symbol##_ptds)
+#define TWIN_ptsz(symbol)			 SYMBOL(symbol##_ptsz)
+#define TWIN_ptds(symbol)			 SYMBOL(symbol##_ptds)
 #define SIM_FN(name, since, symbol, twin, asked) SYMBOL(symbol) TWIN_##twin(symbol)
-#define SIM_NO SIM_FN
+#define SIM_NO					 SIM_FN
 #include "driver.def"
 #undef SIM_FN
 #undef TWIN_none
@@ -38,7 +38,7 @@ struct entry {
 #define TWIN_none(symbol) NULL
 #define TWIN_ptsz(symbol) entry_##symbol##_ptsz
 #define TWIN_ptds(symbol) entry_##symbol##_ptds
-#define SIM_FN(name, since, symbol, twin, asked)                                                   \
+#define SIM_FN(name, since, symbol, twin, asked) \
 	{#name, since, entry_##symbol, TWIN_##twin(symbol)},
 
 static const struct entry entries[] = {

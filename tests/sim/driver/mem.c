@@ -8,7 +8,9 @@
  */
 #include "sim.h"
 
+#include <signal.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define PITCH 512
 
@@ -22,6 +24,20 @@ bool sim_fail_now(void)
 	long nth = atol(sim_env("GT_SIM_FAIL_NTH", "0"));
 
 	return nth && __atomic_add_fetch(&requests, 1, __ATOMIC_RELAXED) == nth;
+}
+
+/*
+ * Every request for device memory ends here. GT_SIM_KILL_REFUSED=n: the process is killed, as by an
+ * out-of-memory killer, inside the n-th request that is refused.
+ */
+CUresult sim_answer(CUresult rc)
+{
+	static long refused;
+
+	if (rc == CUDA_ERROR_OUT_OF_MEMORY && __atomic_add_fetch(&refused, 1, __ATOMIC_RELAXED) ==
+						      atol(sim_env("GT_SIM_KILL_REFUSED", "0")))
+		kill(getpid(), SIGKILL);
+	return rc;
 }
 
 /* Under the device's lock. */
@@ -88,13 +104,13 @@ CUresult sim_mem_alloc(struct sim_device *device, size_t size, enum sim_kind kin
 	if (!ret_ptr || !size)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (sim_fail_now() || size > device->capacity * 2)
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return sim_answer(CUDA_ERROR_OUT_OF_MEMORY);
 	pthread_mutex_lock(&device->lock);
 	rc = alloc_locked(device, size, kind, pool, &ptr);
 	pthread_mutex_unlock(&device->lock);
 	if (!rc)
 		*ret_ptr = ptr;
-	return rc;
+	return sim_answer(rc);
 }
 
 static CUresult free_locked(struct sim_device *device, CUdeviceptr ptr)

@@ -110,6 +110,7 @@ CUresult sim_mem_free(CUdeviceptr ptr);
 CUresult sim_charge(struct sim_device *device, size_t bytes);
 void sim_uncharge(struct sim_device *device, size_t bytes);
 bool sim_fail_now(void);
+CUresult sim_answer(CUresult rc);
 
 /* pool.c: under the device's lock. */
 void sim_pool_init(struct CUmemPoolHandle_st *pool, int device);
@@ -122,12 +123,11 @@ bool sim_vmm_range(CUdeviceptr ptr, CUdeviceptr *ret_start, size_t *ret_size, in
 bool sim_host_range(const void *ptr, char **ret_start, size_t *ret_size, int *ret_device);
 void sim_host_ledger(size_t *bytes, size_t *count);
 
-
 /* The start of every entry point that the real driver refuses before cuInit and after fork. */
-#define SIM_ENTER()                                                                                \
-	do {                                                                                       \
-		if (__builtin_expect(!sim.initialised || sim.forked, 0))                           \
-			return CUDA_ERROR_NOT_INITIALIZED;                                         \
+#define SIM_ENTER()                                                      \
+	do {                                                             \
+		if (__builtin_expect(!sim.initialised || sim.forked, 0)) \
+			return CUDA_ERROR_NOT_INITIALIZED;               \
 	} while (0)
 
 #endif

@@ -42,7 +42,10 @@ CUresult CUDAAPI cuStreamCreateWithPriority(CUstream *stream, unsigned int flags
 	made = malloc(sizeof(*made));
 	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*made = (struct CUstream_st){ctx, flags, priority < -5 ? -5 : priority > 0 ? 0 : priority,
+	*made = (struct CUstream_st){ctx, flags,
+				     priority < -5  ? -5
+				     : priority > 0 ? 0
+						    : priority,
 				     __atomic_fetch_add(&next_id, 1, __ATOMIC_RELAXED)};
 	*stream = made;
 	return CUDA_SUCCESS;

@@ -21,12 +21,12 @@ int sim_not_supported(void)
 #error "write the jump instruction of this machine here"
 #endif
 
-#define ENTRY(symbol, target)                                                                      \
-	__asm__(".text\n"                                                                          \
-		".globl " #symbol "\n"                                                             \
-		".type " #symbol ", %function\n"                                                   \
-		".p2align 4\n" #symbol ":\n"                                                       \
-		"\t" JUMP #target "\n"                                                             \
+#define ENTRY(symbol, target)                    \
+	__asm__(".text\n"                        \
+		".globl " #symbol "\n"           \
+		".type " #symbol ", %function\n" \
+		".p2align 4\n" #symbol ":\n"     \
+		"\t" JUMP #target "\n"           \
 		".size " #symbol ", . - " #symbol "\n");
 
 #define TWIN_none(symbol, target)
@@ -34,7 +34,7 @@ int sim_not_supported(void)
 #define TWIN_ptds(symbol, target) ENTRY(symbol##_ptds, target)
 
 #define SIM_FN(name, since, symbol, twin, asked) TWIN_##twin(symbol, symbol)
-#define SIM_NO(name, since, symbol, twin, asked)                                                   \
+#define SIM_NO(name, since, symbol, twin, asked) \
 	ENTRY(symbol, sim_not_supported) TWIN_##twin(symbol, sim_not_supported)
 
 #include "driver.def"

@@ -22,7 +22,7 @@ struct handle {
 
 struct slot {
 	struct handle *handle;
-	size_t run; /* granules of the mapping that starts here */
+	size_t run;  /* granules of the mapping that starts here */
 	size_t back; /* granules to its start */
 };
 
@@ -40,8 +40,8 @@ static struct reservation *find_reservation(CUdeviceptr ptr, size_t size)
 {
 	struct reservation *r = reservations;
 
-	while (r && (ptr - (uintptr_t)r->base >= r->size ||
-		     size > r->size - (ptr - (uintptr_t)r->base)))
+	while (r &&
+	       (ptr - (uintptr_t)r->base >= r->size || size > r->size - (ptr - (uintptr_t)r->base)))
 		r = r->next;
 	return r;
 }
@@ -206,7 +206,7 @@ CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 	if (rc)
 		return rc;
 	if (sim_fail_now())
-		return CUDA_ERROR_OUT_OF_MEMORY;
+		return sim_answer(CUDA_ERROR_OUT_OF_MEMORY);
 	h = malloc(sizeof(*h));
 	if (!h)
 		return CUDA_ERROR_OUT_OF_MEMORY;
@@ -214,7 +214,7 @@ CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 	rc = take_physical(device_of_handle(h), size);
 	if (rc) {
 		free(h);
-		return rc;
+		return sim_answer(rc);
 	}
 	pthread_mutex_lock(&sim.lock);
 	h->next = handles;

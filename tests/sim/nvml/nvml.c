@@ -43,7 +43,9 @@ struct process_v1 {
 	unsigned long long used;
 };
 
-#define EXPORT(proto) int proto; int proto
+#define EXPORT(proto) \
+	int proto;    \
+	int proto
 
 static int devices(void)
 {
@@ -206,7 +208,8 @@ static unsigned int list_processes(int device, struct process *list, unsigned in
 
 	while (others && device == 0 && sscanf(others, "%u:%llu%n", &pid, &mib, &length) == 2) {
 		if (count < room)
-			list[count] = (struct process){pid, mib << 20, NOT_AVAILABLE, NOT_AVAILABLE};
+			list[count] =
+				(struct process){pid, mib << 20, NOT_AVAILABLE, NOT_AVAILABLE};
 		count++;
 		other_bytes += mib << 20;
 		others += length;

@@ -14,16 +14,15 @@
 #include <stdlib.h>
 
 #define ASK_TWIN_none(name, since, symbol)
-#define ASK_TWIN_ptsz(name, since, symbol)                                                         \
+#define ASK_TWIN_ptsz(name, since, symbol) \
 	{name, since < 7000 ? 7000 : since, 2, offsetof(struct rt_driver, symbol##_ptsz)},
-#define ASK_TWIN_ptds(name, since, symbol)                                                         \
+#define ASK_TWIN_ptds(name, since, symbol) \
 	{name, since < 7000 ? 7000 : since, 2, offsetof(struct rt_driver, symbol##_ptds)},
-#define ASK_rt(name, since, symbol, twin)                                                          \
-	{name, since, 0, offsetof(struct rt_driver, symbol)},                                      \
-	ASK_TWIN_##twin(name, since, symbol)
+#define ASK_rt(name, since, symbol, twin) \
+	{name, since, 0, offsetof(struct rt_driver, symbol)}, ASK_TWIN_##twin(name, since, symbol)
 #define ASK_drv(name, since, symbol, twin)
 #define SIM_FN(name, since, symbol, twin, asked) ASK_##asked(#name, since, symbol, twin)
-#define SIM_NO SIM_FN
+#define SIM_NO					 SIM_FN
 
 static const struct ask {
 	const char *name;
@@ -83,7 +82,8 @@ static void load(void)
 	const char *v1 = getenv("GT_SIM_CUDART_V1");
 	bool old = v1 && atoi(v1);
 	void *handle = dlopen("libcuda.so.1", RTLD_NOW);
-	void *found = handle ? dlsym(handle, old ? "cuGetProcAddress" : "cuGetProcAddress_v2") : NULL;
+	void *found =
+		handle ? dlsym(handle, old ? "cuGetProcAddress" : "cuGetProcAddress_v2") : NULL;
 
 	load_rc = cudaErrorInsufficientDriver;
 	if (!found)

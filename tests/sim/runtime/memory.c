@@ -97,8 +97,7 @@ static cudaError_t malloc_async(void *alloc, void **ptr, size_t size, cudaStream
 	*ptr = NULL;
 	if (!size)
 		return cudaSuccess;
-	return rt_result(
-		((__typeof__(&cuMemAllocAsync))alloc)((CUdeviceptr *)ptr, size, stream));
+	return rt_result(((__typeof__(&cuMemAllocAsync))alloc)((CUdeviceptr *)ptr, size, stream));
 }
 
 cudaError_t CUDARTAPI cudaMallocAsync(void **ptr, size_t size, cudaStream_t stream)
@@ -183,8 +182,8 @@ cudaError_t CUDARTAPI cudaMemPoolSetAttribute(cudaMemPool_t pool, enum cudaMemPo
 	RT_CALL(cuMemPoolSetAttribute, pool, (CUmemPool_attribute)which, value);
 }
 
-cudaError_t CUDARTAPI cudaMemPoolSetAccess(cudaMemPool_t pool,
-					   const struct cudaMemAccessDesc *list, size_t count)
+cudaError_t CUDARTAPI cudaMemPoolSetAccess(cudaMemPool_t pool, const struct cudaMemAccessDesc *list,
+					   size_t count)
 {
 	RT_CALL(cuMemPoolSetAccess, pool, (const CUmemAccessDesc *)list, count);
 }
@@ -207,7 +206,8 @@ cudaError_t CUDARTAPI cudaPointerGetAttributes(struct cudaPointerAttributes *att
 		.type = managed ? cudaMemoryTypeManaged : (enum cudaMemoryType)type,
 		.device = device,
 		.devicePointer = type ? (void *)(uintptr_t)ptr : NULL,
-		.hostPointer = type != CU_MEMORYTYPE_DEVICE || managed ? (void *)(uintptr_t)ptr : NULL,
+		.hostPointer =
+			type != CU_MEMORYTYPE_DEVICE || managed ? (void *)(uintptr_t)ptr : NULL,
 	};
 	return cudaSuccess;
 }

@@ -20,13 +20,15 @@
 #define FIELD_TWIN_none(symbol)
 #define FIELD_TWIN_ptsz(symbol) void *symbol##_ptsz;
 #define FIELD_TWIN_ptds(symbol) void *symbol##_ptds;
-#define FIELDS_rt(symbol, twin) void *symbol; FIELD_TWIN_##twin(symbol)
+#define FIELDS_rt(symbol, twin) \
+	void *symbol;           \
+	FIELD_TWIN_##twin(symbol)
 #define FIELDS_drv(symbol, twin)
 
 /* One pointer per driver function that the runtime asks for, and one for its twin. */
 struct rt_driver {
 #define SIM_FN(name, since, symbol, twin, asked) FIELDS_##asked(symbol, twin)
-#define SIM_NO SIM_FN
+#define SIM_NO					 SIM_FN
 #include "../driver/driver.def"
 #undef SIM_FN
 #undef SIM_NO
@@ -54,10 +56,10 @@ static inline cudaError_t rt_result(CUresult rc)
 }
 
 /* The body of a runtime call that is one driver call. */
-#define RT_CALL(symbol, ...)                                                                       \
-	do {                                                                                       \
-		cudaError_t enter_rc = rt_enter();                                                 \
-		return enter_rc ? enter_rc : rt_result(DRV(symbol)(__VA_ARGS__));                  \
+#define RT_CALL(symbol, ...)                                                      \
+	do {                                                                      \
+		cudaError_t enter_rc = rt_enter();                                \
+		return enter_rc ? enter_rc : rt_result(DRV(symbol)(__VA_ARGS__)); \
 	} while (0)
 
 #define RT_PTR(pointer) ((CUdeviceptr)(uintptr_t)(pointer))

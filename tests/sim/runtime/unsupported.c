@@ -17,11 +17,11 @@ int rt_not_supported(void)
 #error "write the jump instruction of this machine here"
 #endif
 
-#define RT_NO(symbol)                                                                              \
-	__asm__(".text\n"                                                                          \
-		".globl " #symbol "\n"                                                             \
-		".type " #symbol ", %function\n" #symbol ":\n"                                     \
-		"\t" JUMP "rt_not_supported\n"                                                     \
+#define RT_NO(symbol)                                          \
+	__asm__(".text\n"                                      \
+		".globl " #symbol "\n"                         \
+		".type " #symbol ", %function\n" #symbol ":\n" \
+		"\t" JUMP "rt_not_supported\n"                 \
 		".size " #symbol ", . - " #symbol "\n");
 
 RT_NO(cudaStreamBeginCapture)

@@ -10,27 +10,27 @@
 
 #include <stdlib.h>
 
-#define STUB_CREATE(function)                                                                      \
-	int function(void **handle);                                                               \
-	int function(void **handle)                                                                \
-	{                                                                                          \
-		*handle = malloc(1);                                                               \
-		return *handle ? 0 : 1;                                                            \
+#define STUB_CREATE(function)           \
+	int function(void **handle);    \
+	int function(void **handle)     \
+	{                               \
+		*handle = malloc(1);    \
+		return *handle ? 0 : 1; \
 	}
 
-#define STUB_DESTROY(function)                                                                     \
-	int function(void *handle);                                                                \
-	int function(void *handle)                                                                 \
-	{                                                                                          \
-		free(handle);                                                                      \
-		return 0;                                                                          \
+#define STUB_DESTROY(function)      \
+	int function(void *handle); \
+	int function(void *handle)  \
+	{                           \
+		free(handle);       \
+		return 0;           \
 	}
 
-#define STUB_TEXT(function)                                                                        \
-	const char *function(int code);                                                            \
-	const char *function(int code)                                                             \
-	{                                                                                          \
-		return code ? "error of a simulated library" : "no error";                         \
+#define STUB_TEXT(function)                                                \
+	const char *function(int code);                                    \
+	const char *function(int code)                                     \
+	{                                                                  \
+		return code ? "error of a simulated library" : "no error"; \
 	}
 
 #endif

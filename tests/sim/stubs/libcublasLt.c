@@ -11,8 +11,7 @@ int cublasLtMatmulAlgoGetHeuristic(void *handle, void *operation, void *a, void 
 
 /* The result's fields stay 0: status success, no workspace. */
 int cublasLtMatmulAlgoGetHeuristic(void *handle, void *operation, void *a, void *b, void *c,
-				   void *d, void *preference, int wanted, void *results,
-				   int *found)
+				   void *d, void *preference, int wanted, void *results, int *found)
 {
 	*found = wanted > 0;
 	return 0;

@@ -1,0 +1,24 @@
+# Small C programs with known memory traffic; what each does stands at the top of its source.
+
+PROG	:= $(O)/prog
+# In ALL where there are CUDA headers: tests/sim/sim.mk knows.
+PROGS	:= $(addprefix $(PROG)/,elf dlsym gpa1 gpa2 rt traffic oom)
+
+PROG_CFLAGS = $(CFLAGS_ALL) -isystem $(CUDA13)
+# By soname, as a program that was linked on a machine with a GPU.
+PROG_DRIVER := $(O)/sim/libcuda.so.1
+
+define prog
+$(call say,CC,$@)
+$(Q)mkdir -p $(@D)
+$(Q)$(CC) $(PROG_CFLAGS) $(1) $(filter %.c %.so.1 %.so.13,$^) -o $@ -pthread -ldl
+endef
+
+$(PROG)/elf: tests/prog/elf.c tests/prog/work.c $(PROG_DRIVER) ; $(call prog)
+$(PROG)/dlsym: tests/prog/lookup.c tests/prog/work.c ; $(call prog,-DBY=0)
+$(PROG)/gpa1: tests/prog/lookup.c tests/prog/work.c ; $(call prog,-DBY=1)
+$(PROG)/gpa2: tests/prog/lookup.c tests/prog/work.c ; $(call prog,-DBY=2)
+$(PROG)/rt: tests/prog/rt.c tests/prog/work.c $(O)/sim/libcudart.so.13 ; $(call prog)
+$(PROG)/traffic: tests/prog/traffic.c $(PROG_DRIVER) ; $(call prog)
+$(PROG)/oom: tests/prog/oom.c $(PROG_DRIVER) ; $(call prog)
+$(PROGS): tests/prog/work.h
