@@ -90,7 +90,8 @@ static int fits(const struct gt_object *o, uint32_t index, const char *name)
 	const ElfW(Sym) *s = &o->symbols[index];
 	unsigned type = s->st_info & 15;
 
-	if (s->st_shndx == SHN_UNDEF || !s->st_value || (type != STT_FUNC && type != STT_NOTYPE))
+	if (s->st_shndx == SHN_UNDEF || !s->st_value ||
+	    (type != STT_FUNC && type != STT_OBJECT && type != STT_NOTYPE))
 		return 0;
 	if (strcmp(o->strings + s->st_name, name) != 0)
 		return 0;

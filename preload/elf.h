@@ -24,7 +24,7 @@ struct gt_object {		   /* valid inside the visit only */
 /* Calls visit for each loaded object in load order until it says true; is that what it said? */
 bool gt_elf_each(bool (*visit)(const struct gt_object *object, void *arg), void *arg);
 
-/* Address of a function that the object defines; its default version if it has several. */
+/* Address of a function or variable that the object defines; its default version if it has several. */
 void *gt_elf_symbol(const struct gt_object *object, const char *name);
 
 /* The definition that stands behind ours: the first in an object loaded after this library. */

@@ -141,6 +141,10 @@ struct gt_regs {			/* where a native walk starts: the caller of the hook */
 
 /* Captures and interns the calling thread's stacks as GPUTRACE_STACKS says. No lock of ours held. */
 struct gt_where gt_where_capture(const struct gt_regs *regs);
+/* Its Python half: the innermost node, 0 when no Python code is running in this thread. */
+uint32_t gt_python_capture(void);
+void gt_python_start(void);		/* looks for the interpreter; from gt_stacks_start */
+void gt_python_fork_child(void);	/* from gt_stacks_fork_child */
 void gt_stacks_start(void);		/* at the first driver use, outside any hook's record path */
 void gt_stacks_fork_child(void);	/* new structures */
 void gt_modules_closing(void);		/* before a real dlclose, and ... */

@@ -425,7 +425,7 @@ struct gt_rec_pynode {
 	struct gt_rec rec;
 	uint32_t id;		/* from 1, in order */
 	uint32_t parent;	/* the caller; 0 = outermost */
-	uint32_t code;
+	uint32_t code;		/* 0 = a root: outer frames beyond the depth limit are missing */
 	int32_t line;
 };
 
