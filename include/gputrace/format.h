@@ -432,7 +432,7 @@ struct gt_rec_pynode {
 struct gt_rec_site {
 	struct gt_rec rec;
 	uint32_t lane;
-	uint32_t index;		/* in its lane, from 1, in order; 0 is "unknown" and never defined */
+	uint32_t index;		/* in its lane, from 1, in order; 0 is never defined, mask 0 */
 	uint32_t native;	/* innermost node, 0 = none */
 	uint32_t python;	/* innermost node, 0 = none */
 	uint8_t space;		/* enum gt_space */

@@ -528,6 +528,8 @@ static void count_event(struct gt_ctr *c, const struct gt_event *e)
 	c->torch_allocs += e->op == GT_OP_ALLOC && e->space == GT_SPACE_TORCH;
 	c->frees += e->op == GT_OP_FREE || e->op == GT_OP_IMPLICIT_FREE;
 	c->free_bytes += e->op == GT_OP_FREE || e->op == GT_OP_IMPLICIT_FREE ? e->size : 0;
+	c->frees -= e->op == GT_OP_UNFREE;
+	c->free_bytes -= e->op == GT_OP_UNFREE ? e->size : 0;
 	c->implicit_frees += e->op == GT_OP_IMPLICIT_FREE;
 	c->unknown_frees += e->op == GT_OP_UNKNOWN_FREE;
 	c->failed += e->op == GT_OP_FAILED;
@@ -580,7 +582,12 @@ static void commit(struct writer *w, uint32_t number, struct gt_event *e, uint32
 static struct gt_event event_now(struct writer *w, struct lane *l, uint8_t op)
 {
 	l->us += below(w, 3) ? below(w, 20) : below(w, 5000);
-	return (struct gt_event){.op = op, .us = l->us, .thread = (uint16_t)below(w, 7)};
+	return (struct gt_event){
+		.op = op,
+		.us = l->us,
+		.birth_us = l->us,
+		.thread = (uint16_t)below(w, 7),
+	};
 }
 
 static void do_alloc(struct writer *w, uint32_t number, const struct gt_block *again, bool apply)
@@ -636,6 +643,7 @@ static void do_note(struct writer *w, uint32_t number)
 	static const uint8_t ops[] = {GT_OP_FAILED, GT_OP_UNKNOWN_FREE, GT_OP_MARK, GT_OP_SAMPLE};
 	struct gt_event e = event_now(w, &w->lanes[number], ops[below(w, 4)]);
 
+	e.birth_thread = e.thread;
 	e.size = below(w, 1ull << 36);
 	e.aux = (uint32_t)below(w, 3);
 	e.extra = next_random(w);

@@ -189,24 +189,47 @@ static bool sites_in_place(const struct gt_extents *list, const struct gt_extent
 	return e->first_index <= total - lines_in(e);
 }
 
-static int copy_extents(struct gt_image *image, const struct gt_source *source,
-			const struct gt_extents *list, bool partial, struct gt_error *err)
+static int by_index(const void *a, const void *b)
 {
-	const struct gt_extent *e;
+	const struct gt_extent *const *x = a, *const *y = b;
+
+	return (*x)->first_index < (*y)->first_index ? -1 : (*x)->first_index > (*y)->first_index;
+}
+
+/* In order of index: a place behind the last element of one extent may belong to the next one. */
+static int copy_sites(struct gt_image *image, const struct gt_source *source,
+		      const struct gt_extents *list, bool partial, struct gt_error *err)
+{
+	const struct gt_extent **sorted = calloc(list->count + 1, sizeof(*sorted));
+	size_t count = 0;
+	int rc = sorted ? 0 : gt_fail_memory(err, source->path);
+
+	for (size_t i = 0; !rc && i < list->count; i++) {
+		if (list->at[i].kind == GT_EXTENT_SITES && list->at[i].lane == image->extent.lane)
+			sorted[count++] = &list->at[i];
+	}
+	if (count)
+		qsort(sorted, count, sizeof(*sorted), by_index);
+	for (size_t i = 0; !rc && i < count; i++) {
+		if (sites_in_place(list, sorted[i]))
+			rc = copy_site_extent(image, source, sorted[i], err);
+		else if (!partial)
+			rc = source->live ? GT_RECYCLED
+					  : gt_damaged(err, source->path, sorted[i]->offset,
+						       "an extent of sites is out of place");
+	}
+	free(sorted);
+	return rc;
+}
+
+static int copy_slots(struct gt_image *image, const struct gt_source *source,
+		      const struct gt_extents *list, struct gt_error *err)
+{
 	int rc = 0;
 
 	for (size_t i = 0; !rc && i < list->count; i++) {
-		e = &list->at[i];
-		if (e->lane != image->extent.lane)
-			continue;
-		if (e->kind == GT_EXTENT_SITES && sites_in_place(list, e))
-			rc = copy_site_extent(image, source, e, err);
-		else if (e->kind == GT_EXTENT_SITES && !partial)
-			rc = source->live ? GT_RECYCLED
-					  : gt_damaged(err, source->path, e->offset,
-						       "an extent of sites is out of place");
-		else if (e->kind == GT_EXTENT_LIVE)
-			rc = copy_slot_extent(image, source, e, err);
+		if (list->at[i].kind == GT_EXTENT_LIVE && list->at[i].lane == image->extent.lane)
+			rc = copy_slot_extent(image, source, &list->at[i], err);
 	}
 	return rc;
 }
@@ -265,7 +288,9 @@ int gt_image_take(struct gt_image *image, struct gt_source *source, const struct
 	if (!rc)
 		rc = gt_extents_list(source, partial, &list, err);
 	if (!rc)
-		rc = copy_extents(image, source, &list, partial, err);
+		rc = copy_sites(image, source, &list, partial, err);
+	if (!rc)
+		rc = copy_slots(image, source, &list, err);
 	if (!rc)
 		rc = copy_counters(image, source, &image->ctr1, &image->seq1);
 	if (!rc)

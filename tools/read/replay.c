@@ -24,7 +24,6 @@ struct replay {
 	struct gt_image *image;
 	const struct gt_lane_sites *defs;
 	struct gt_ctr ctr;
-	bool unknown; /* an event of site 0: its totals are not known */
 	struct change *changes;
 };
 
@@ -106,7 +105,6 @@ static int replay_event(struct replay *r, const struct gt_event *e)
 	if (note_change(r, e, sign > 0))
 		return -1;
 	if (e->seq > r->image->seq0) {
-		r->unknown |= !e->site;
 		replay_line(r, e, sign);
 		replay_counters(r, e, sign);
 	}
@@ -215,9 +213,9 @@ static bool adds_up(const struct replay *r)
 {
 	const struct gt_ctr *stored = &r->image->ctr1;
 
-	return r->unknown || (!memcmp(r->ctr.cur, stored->cur, sizeof(stored->cur)) &&
-			      !memcmp(r->ctr.peak, stored->peak, sizeof(stored->peak)) &&
-			      !memcmp(r->ctr.peak_seq, stored->peak_seq, sizeof(stored->peak_seq)));
+	return !memcmp(r->ctr.cur, stored->cur, sizeof(stored->cur)) &&
+	       !memcmp(r->ctr.peak, stored->peak, sizeof(stored->peak)) &&
+	       !memcmp(r->ctr.peak_seq, stored->peak_seq, sizeof(stored->peak_seq));
 }
 
 static int run(struct replay *r, struct gt_trace *trace, struct gt_error *err)

@@ -30,13 +30,21 @@ static int by_number(const void *a, const void *b)
 	return x->lane < y->lane ? -1 : x->lane > y->lane;
 }
 
+/* A lane is listed before it has cells; then it has no events either. */
+static bool has_cells(const struct gt_trace *trace, const struct gt_extent *lane)
+{
+	const uint64_t at = lane->offset + sizeof(*lane) + offsetof(struct gt_lane, cap);
+
+	return (uint32_t)gt_source_word(&trace->reader->source, at) != 0;
+}
+
 /* Keeps the LANE extents of a list, by number. */
 static int select_lanes(struct gt_trace *trace, struct gt_extents *list, struct gt_error *err)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < list->count; i++) {
-		if (list->at[i].kind == GT_EXTENT_LANE)
+		if (list->at[i].kind == GT_EXTENT_LANE && has_cells(trace, &list->at[i]))
 			list->at[n++] = list->at[i];
 	}
 	list->count = n;
