@@ -1,40 +1,205 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gputrace: the table of commands. Everything that a command does is in cmd/.
+ * gputrace: the table of commands. Usage, help and option parsing follow from it; a word that is no
+ * command is a trace to summarise.
  */
+#include <locale.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "cmd/cmd.h"
 
+#define FILES		"TRACE|DIR..."
+#define ANY		SIZE_MAX
+#define GT_TOOL_VERSION "0.1"
+
 static const struct gt_command commands[] = {
-	{"dump", gt_cmd_dump, "raw events, definitions and lanes; --check: is the trace sound?"},
+	{
+		.name = "run",
+		.run = gt_cmd_run,
+		.options = GT_OPT_DIR | GT_OPT_RING | GT_OPT_STACKS,
+		.operands = "-- PROGRAM [ARGUMENT...]",
+		.min_operands = 1,
+		.max_operands = ANY,
+		.program = true,
+		.summary = "record a program",
+		.text = "Runs PROGRAM with the recorder preloaded. One trace per process that used "
+			"CUDA;\n"
+			"says on standard error how each went. Exit status: that of PROGRAM.",
+		.examples = "  gputrace run -- python train.py\n"
+			    "  gputrace run --dir traces --ring 1G -- ./solver input.dat\n",
+	},
+	{
+		.name = "summary",
+		.run = gt_cmd_summary,
+		.options = GT_OPT_TABLE | GT_OPT_LEVEL | GT_OPT_BY,
+		.operands = FILES,
+		.min_operands = 1,
+		.max_operands = ANY,
+		.summary = "the answer in one screen (also without naming a command)",
+		.text = "Totals, the peak and who held it, what is missing. A failed run: why it "
+			"failed.",
+		.examples =
+			"  gputrace gputrace.python3.11.48213.gtrace\n"
+			"  gputrace summary --format json traces/ | jq .processes[].devices[]\n",
+	},
+	{
+		.name = "oom",
+		.run = gt_cmd_oom,
+		.options = GT_OPT_TABLE | GT_OPT_BY,
+		.operands = FILES,
+		.min_operands = 1,
+		.max_operands = ANY,
+		.summary = "why a request for memory failed",
+		.text = "Explains the refused request that ended the run: what was asked, what was "
+			"free, who\n"
+			"held the rest. Requests that were refused and survived are listed below "
+			"it.\n"
+			"DIR: the first process to fail. Exit status 0, also when nothing failed.",
+		.examples = "  gputrace oom gputrace.python3.11.48377.gtrace\n"
+			    "  gputrace oom --format json traces/ | jq .request\n",
+	},
+	{
+		.name = "at",
+		.run = gt_cmd_at,
+		.options = GT_OPT_TABLE | GT_OPT_LEVEL | GT_OPT_BY,
+		.operands = "WHEN " FILES,
+		.min_operands = 2,
+		.max_operands = ANY,
+		.summary = "who holds memory: at peak, oom, end or a time",
+		.text = "WHEN: peak (of what is in use, or of --level), oom, end (before exit "
+			"handlers ran),\n"
+			"or seconds since the start, like 2.75s.",
+		.examples = "  gputrace at peak run.gtrace\n"
+			    "  gputrace at 2.75s --by owner run.gtrace\n"
+			    "  gputrace at end --level driver --format csv run.gtrace\n",
+	},
+	{
+		.name = "peak",
+		.run = gt_cmd_peak,
+		.options = GT_OPT_TABLE | GT_OPT_LEVEL | GT_OPT_BY,
+		.operands = FILES,
+		.min_operands = 1,
+		.max_operands = ANY,
+		.summary = "the same as at peak",
+		.text = "Who held memory when most of it was in use. Exact even when the history "
+			"is gone.",
+		.examples = "  gputrace peak --device 0 run.gtrace\n",
+	},
+	{
+		.name = "timeline",
+		.run = gt_cmd_timeline,
+		.options = GT_OPT_TABLE | GT_OPT_POINTS | GT_OPT_FROM | GT_OPT_TO,
+		.operands = FILES,
+		.min_operands = 1,
+		.max_operands = ANY,
+		.summary = "memory over time: a plot, or a table in a pipe",
+		.text = "Time is cut in slices; each shows the largest value in it, never the "
+			"mean, so the\n"
+			"peak is always there. --all: one row per event.",
+		.examples = "  gputrace timeline run.gtrace\n"
+			    "  gputrace timeline --format csv --points 500 run.gtrace > run.csv\n",
+	},
+	{
+		.name = "diff",
+		.run = gt_cmd_diff,
+		.options = GT_OPT_TABLE | GT_OPT_LEVEL | GT_OPT_BY | GT_OPT_AT | GT_OPT_FAIL,
+		.operands = "A B",
+		.min_operands = 2,
+		.max_operands = 2,
+		.summary = "what changed between two traces",
+		.text = "Compares what was held at the two peaks. Rows are B - A and add up to the "
+			"difference.",
+		.examples = "  gputrace diff old.gtrace new.gtrace\n"
+			    "  gputrace diff --fail-if-peak-grows 5% main.gtrace branch.gtrace\n",
+	},
+	{
+		.name = "dump",
+		.main = gt_cmd_dump,
+		.summary = "raw events, definitions and lanes; --check: is the trace sound?",
+	},
+	{
+		.name = "doctor",
+		.run = gt_cmd_doctor,
+		.options = 0,
+		.operands = "",
+		.min_operands = 0,
+		.max_operands = 0,
+		.summary = "does recording work here: library, hooks, versions",
+		.text = "Loads the recorder in a process of its own and says what it would see.",
+		.examples = "  gputrace doctor\n",
+	},
 };
 
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
-static void help(FILE *to)
+static const struct gt_command *find_command(const char *name)
 {
-	fputs("Usage: gputrace COMMAND [OPTIONS] TRACE\n", to);
-	for (size_t i = 0; i < COMMANDS; i++) {
-		if (commands[i].help)
-			fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].help);
-	}
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	return NULL;
+}
+
+static int print_usage(FILE *file, int status)
+{
+	fputs("Usage: gputrace [COMMAND] TRACE|DIR...       gputrace run [OPTIONS] -- PROGRAM\n"
+	      "Where did the GPU memory go? Reads traces; needs no GPU.\n",
+	      file);
+	for (size_t i = 0; i < COMMANDS; i++)
+		fprintf(file, "  %-9s %s\n", commands[i].name, commands[i].summary);
+	fputs("Everywhere: --format text|json|csv|md  --device N  --all  -o FILE  --help\n"
+	      "Words: in use = allocated, held = reserved, cached = held but not in use.\n"
+	      "Exit status: 0 fine, 1 a check failed, 2 usage, 3 unreadable file.\n"
+	      "Example: gputrace run -- python train.py\n",
+	      file);
+	return status;
+}
+
+static int run_command(const struct gt_command *command, int argc, char **argv)
+{
+	struct gt_args args;
+	int status = gt_parse_args(command, argc, argv, &args);
+
+	if (status < 0)
+		status = command->run(&args);
+	free(args.operands);
+	return status;
+}
+
+/* Without a command the whole line belongs to summary: gputrace --format json FILE. */
+static int run_summary(int argc, char **argv)
+{
+	char **shifted = calloc((size_t)argc + 2, sizeof(*shifted));
+	int status;
+
+	if (!shifted)
+		return GT_EXIT_UNREADABLE;
+	memcpy(shifted + 1, argv, (size_t)argc * sizeof(*argv));
+	shifted[0] = argv[0];
+	shifted[1] = (char *)"summary";
+	memcpy(shifted + 2, argv + 1, (size_t)(argc - 1) * sizeof(*argv));
+	status = run_command(find_command("summary"), argc, shifted + 1);
+	free(shifted);
+	return status;
 }
 
 int main(int argc, char **argv)
 {
-	if (argc < 2) {
-		help(stderr);
-		return 2;
-	}
-	if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h")) {
-		help(stdout);
-		return 0;
-	}
-	for (size_t i = 0; i < COMMANDS; i++) {
-		if (!strcmp(argv[1], commands[i].name))
-			return commands[i].run(argc - 1, argv + 1);
-	}
-	fprintf(stderr, "gputrace: no command \"%s\"; see gputrace --help\n", argv[1]);
-	return 2;
+	const struct gt_command *command;
+
+	setlocale(LC_CTYPE, "C.UTF-8");
+	if (argc < 2)
+		return print_usage(stderr, GT_EXIT_USAGE);
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+	    strcmp(argv[1], "help") == 0)
+		return print_usage(stdout, GT_EXIT_FINE);
+	if (strcmp(argv[1], "--version") == 0)
+		return printf("gputrace %s, trace format %u\n", GT_TOOL_VERSION, GT_VERSION) < 0;
+	command = find_command(argv[1]);
+	if (command && command->main)
+		return command->main(argc - 1, argv + 1);
+	if (command)
+		return run_command(command, argc - 1, argv + 1);
+	return run_summary(argc, argv);
 }

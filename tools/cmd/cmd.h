@@ -1,17 +1,106 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The commands of gputrace. Each parses its own options and returns the exit status: 0 fine, 1 a
- * check that was asked for failed, 2 usage, 3 unreadable input. argv[0] is the command's name.
+ * What a command is: a row of the table in main.c, from which usage, help and the parser follow. A
+ * command parses nothing itself; it gets its options, asks the model, prints, and returns the exit
+ * status.
  */
 #ifndef GT_CMD_H
 #define GT_CMD_H
 
-struct gt_command {
-	const char *name;
-	int (*run)(int argc, char **argv);
-	const char *help; /* one line; NULL: works, but is not listed */
+#include <limits.h>
+#include "model/label.h"
+#include "model/state.h"
+#include "out/out.h"
+
+enum gt_exit {
+	GT_EXIT_FINE = 0,
+	GT_EXIT_CHECK = 1, /* a check that was asked for failed */
+	GT_EXIT_USAGE = 2,
+	GT_EXIT_UNREADABLE = 3,
 };
 
+/* Options, one bit each; a command names those it takes. */
+enum {
+	GT_OPT_FORMAT = 1 << 0,
+	GT_OPT_DEVICE = 1 << 1,
+	GT_OPT_LEVEL = 1 << 2,
+	GT_OPT_ALL = 1 << 3,
+	GT_OPT_OUTPUT = 1 << 4,
+	GT_OPT_PARTIAL = 1 << 5,
+	GT_OPT_BY = 1 << 6,
+	GT_OPT_AT = 1 << 7,
+	GT_OPT_FAIL = 1 << 8,
+	GT_OPT_POINTS = 1 << 9,
+	GT_OPT_DIR = 1 << 10,
+	GT_OPT_RING = 1 << 11,
+	GT_OPT_STACKS = 1 << 12,
+	GT_OPT_FROM = 1 << 13,
+	GT_OPT_TO = 1 << 14,
+	GT_OPT_BUDGET = 1 << 15,
+};
+
+/* Those of every command that prints a table. */
+#define GT_OPT_TABLE (GT_OPT_FORMAT | GT_OPT_DEVICE | GT_OPT_ALL | GT_OPT_OUTPUT | GT_OPT_PARTIAL)
+
+#define GT_ANY_DEVICE INT_MIN
+
+struct gt_args {
+	const struct gt_command *command;
+	enum gt_format format;
+	int device;	     /* ordinal or GT_ANY_DEVICE */
+	enum gt_total total; /* --level: torch, driver; default: in use */
+	bool all, partial;
+	const char *output; /* NULL = standard output */
+	enum gt_by by;
+	bool by_set, at_set;
+	struct gt_when at;
+	bool fail_set, fail_percent;
+	double fail_limit;		 /* percent or bytes */
+	unsigned long points;		 /* 0 = not given */
+	uint64_t from_us, to_us;	 /* 0, UINT64_MAX = not given */
+	uint64_t budget;		 /* bytes; 0 = not given */
+	const char *dir, *ring, *stacks; /* run: passed on */
+	char **operands;
+	size_t operand_count;
+};
+
+struct gt_command {
+	const char *name;
+	int (*run)(struct gt_args *args);
+	int (*main)(int argc, char **argv); /* instead of run: parses for itself */
+	unsigned int options;
+	const char *operands; /* in usage */
+	size_t min_operands, max_operands;
+	const char *summary;  /* one line, in the list */
+	const char *text;     /* paragraph in its --help */
+	const char *examples; /* lines, without "gputrace " */
+	bool program;	      /* operands are a command line: options end at the first */
+};
+
+int gt_cmd_run(struct gt_args *args);
+int gt_cmd_summary(struct gt_args *args);
+int gt_cmd_at(struct gt_args *args);
+int gt_cmd_peak(struct gt_args *args);
+int gt_cmd_oom(struct gt_args *args);
+int gt_cmd_timeline(struct gt_args *args);
+int gt_cmd_diff(struct gt_args *args);
+int gt_cmd_doctor(struct gt_args *args);
 int gt_cmd_dump(int argc, char **argv);
+
+/* Options and operands behind the command's name. -1: go on; else the exit status. */
+int gt_parse_args(const struct gt_command *command, int argc, char **argv, struct gt_args *ret);
+
+/* "peak", "oom", "end", "2.75s". 0, or -1. */
+int gt_parse_when(const char *text, struct gt_when *ret);
+
+void gt_print_help(const struct gt_command *command);
+
+/* One line on standard error behind "gputrace: "; returns status. */
+int gt_message(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int gt_message_error(const struct gt_error *err);
+
+/* Open, and close with a check, the destination that the options name. 0, or the exit status. */
+int gt_args_out(const struct gt_args *args, struct gt_out *ret);
+int gt_args_done(const struct gt_args *args, struct gt_out *out, int status);
 
 #endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+/* gputrace at WHEN: who holds memory at a moment, for each device of each process. */
+#include "cmd/holders.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "model/xalloc.h"
+#include "out/json.h"
+
+struct view { /* one device at the moment */
+	const struct gt_place *place;
+	struct gt_state state;
+	struct gt_rows rows;
+};
+
+static const char *when_text(struct gt_when when)
+{
+	static const char *const texts[] = {
+		[GT_WHEN_PEAK] = "at the peak",
+		[GT_WHEN_OOM] = "at the failure",
+		[GT_WHEN_END] = "at the end",
+		[GT_WHEN_TIME] = "at that time",
+	};
+
+	return texts[when.kind];
+}
+
+static int open_view(const struct gt_args *args, const struct gt_place *place, struct view *ret)
+{
+	struct gt_error err = {0};
+
+	ret->place = place;
+	if (gt_state_get(place->input->trace, place->lane_index, args->total, args->at, &ret->state,
+			 &err))
+		return gt_message_error(&err);
+	ret->rows = gt_rows_of(&ret->state, gt_input_symbols(place->input), args->by);
+	return 0;
+}
+
+static void close_view(struct view *view)
+{
+	gt_rows_clear(&view->rows);
+	gt_state_clear(&view->state);
+}
+
+/* ---- text --------------------------------------------------------------------------------------
+ */
+
+static const char *total_word(enum gt_total total)
+{
+	return total == GT_TOTAL_RESERVED ? "held from the driver"
+	       : total == GT_TOTAL_TORCH  ? "in use by torch"
+					  : "in use";
+}
+
+/* People recognise a size sooner than a line: the largest row, with its share, is the answer. */
+static void print_answer(struct gt_out *out, const struct gt_args *args, const struct view *view)
+{
+	char size[GT_SIZE_TEXT], largest[GT_SIZE_TEXT];
+	const struct gt_row *row = view->rows.rows;
+
+	if (!view->rows.count) {
+		gt_line(out, GT_BOLD, "Nothing %s %s.", total_word(args->total),
+			when_text(args->at));
+		return;
+	}
+	gt_line(out, GT_BOLD, "%s %s %s. %s of it from %s.", gt_size_text(view->state.bytes, size),
+		total_word(args->total), when_text(args->at), gt_size_text(row->bytes, largest),
+		row->label.text);
+}
+
+static void print_context(struct gt_out *out, const struct view *view)
+{
+	const struct gt_state *state = &view->state;
+	const struct gt_trace *trace = state->trace;
+	char device[GT_DEVICE_TEXT], size[GT_SIZE_TEXT];
+	char *held = state->blocks_known
+			     ? gt_xasprintf("   %zu blocks   held %s", state->block_count,
+					    gt_size_text(state->cur[GT_TOTAL_RESERVED], size))
+			     : gt_xstrdup("");
+
+	gt_line(out, GT_PLAIN, "%s   pid %u   %.3f s%s%s",
+		gt_device_text(view->place->lane->device, device), trace->header.pid,
+		(double)state->us / 1e6, held,
+		state->teardown ? "   (after exit handlers: the history starts later)" : "");
+	free(held);
+}
+
+static void print_table(struct gt_out *out, const struct gt_args *args, const struct view *view,
+			size_t other_lines)
+{
+	const struct gt_state *state = &view->state;
+	struct gt_field fields[GT_HOLDERS_FIELDS];
+	char *title =
+		gt_xasprintf("%s, %s (%s)", args->total == GT_TOTAL_RESERVED ? "Held" : "In use",
+			     gt_by_text(args->by), gt_rows_level(&view->rows));
+	struct gt_table *table;
+
+	gt_holders_fields(fields, title, false);
+	table = gt_table_new(fields, GT_HOLDERS_FIELDS);
+	gt_holders_rows(table, out, &view->rows, state->blocks_known);
+	gt_holders_total(table, 0, args->total == GT_TOTAL_RESERVED ? "held" : "in use",
+			 state->bytes, state->block_count, state->blocks_known);
+	gt_table_print(table, out, gt_screen_rows(out, other_lines));
+	gt_table_free(table);
+	free(title);
+}
+
+static void print_text(struct gt_out *out, const struct gt_args *args, const struct view *view,
+		       size_t others)
+{
+	const struct gt_trace *trace = view->state.trace;
+
+	print_answer(out, args, view);
+	print_context(out, view);
+	if (view->rows.count)
+		print_table(out, args, view, 4 + gt_loss_lines(trace) + !!others);
+	gt_print_loss(out, trace);
+	if (others)
+		gt_line(out, GT_PLAIN, "%zu more devices: --device N or --all", others);
+	gt_next(out,
+		"next: gputrace timeline FILE     gputrace at end FILE     (--all, --by stack)");
+}
+
+/* A screen has room for one device: the tightest. A pipe gets all of them. */
+static int text(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)
+{
+	bool one = out->terminal && !args->all && out->format == GT_FORMAT_TEXT;
+	const struct gt_place *only = one ? gt_tightest(places, args->total) : NULL;
+
+	for (size_t i = 0; i < places->count; i++) {
+		struct view view = {0};
+		int status;
+
+		if (only && only != &places->places[i])
+			continue;
+		status = open_view(args, &places->places[i], &view);
+		if (status)
+			return status;
+		if (out->format == GT_FORMAT_TEXT)
+			print_text(out, args, &view, one ? places->count - 1 : 0);
+		else
+			print_table(out, args, &view, 0);
+		close_view(&view);
+	}
+	return 0;
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------
+ */
+
+static json_t *json_device(const struct view *view)
+{
+	const struct gt_state *state = &view->state;
+	bool known = state->blocks_known;
+
+	return json_pack("{s:I, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o}", "pid",
+			 (json_int_t)state->trace->header.pid, "device",
+			 gt_json_ordinal(view->place->lane->device), "seconds",
+			 gt_json_seconds(state->us, true), "count",
+			 gt_json_number(state->block_count, known), "bytes",
+			 (json_int_t)state->bytes, "allocated",
+			 gt_json_number(state->cur[GT_TOTAL_IN_USE], known), "reserved",
+			 gt_json_number(state->cur[GT_TOTAL_RESERVED], known), "torch_allocated",
+			 gt_json_number(state->cur[GT_TOTAL_TORCH], known), "device_total",
+			 gt_json_number(view->place->device_total, view->place->device_total));
+}
+
+static void append_holders(json_t *holders, const struct gt_args *args, const struct view *view)
+{
+	for (size_t i = 0; i < view->rows.count; i++) {
+		json_t *holder =
+			gt_json_holder(view->place->input, view->place->lane, &view->rows.rows[i],
+				       args->by, view->state.blocks_known);
+
+		json_object_set_new(holder, "pid", json_integer(view->state.trace->header.pid));
+		json_object_set_new(holder, "device", gt_json_ordinal(view->place->lane->device));
+		json_array_append_new(holders, holder);
+	}
+}
+
+static int holder_order(const void *a, const void *b)
+{
+	json_t *const *x = a, *const *y = b;
+	json_int_t p = json_integer_value(json_object_get(*x, "bytes"));
+	json_int_t q = json_integer_value(json_object_get(*y, "bytes"));
+
+	return p < q ? 1 : p > q ? -1 : 0;
+}
+
+/* Rows of each device are sorted already; several devices are merged. */
+static json_t *sorted(json_t *holders)
+{
+	size_t count = json_array_size(holders);
+	json_t **list = gt_xcalloc(count, sizeof(*list));
+	json_t *result = json_array();
+
+	for (size_t i = 0; i < count; i++)
+		list[i] = json_array_get(holders, i);
+	qsort(list, count, sizeof(*list), holder_order);
+	for (size_t i = 0; i < count; i++)
+		json_array_append(result, list[i]);
+	free(list);
+	json_decref(holders);
+	return result;
+}
+
+static int json(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)
+{
+	static const char *const names[] = {"peak", "oom", "end", "time"};
+	json_t *answer = gt_json_answer("at"), *devices = json_array(), *holders = json_array();
+
+	for (size_t i = 0; i < places->count; i++) {
+		struct view view = {0};
+		int status = open_view(args, &places->places[i], &view);
+
+		if (status)
+			return status;
+		json_array_append_new(devices, json_device(&view));
+		append_holders(holders, args, &view);
+		close_view(&view);
+	}
+	json_object_set_new(answer, "at", json_string(names[args->at.kind]));
+	json_object_set_new(answer, "level", json_string(gt_level_text(args->total)));
+	json_object_set_new(answer, "by", json_string(gt_by_name(args->by)));
+	json_object_set_new(answer, "devices", devices);
+	json_object_set_new(answer, "holders", sorted(holders));
+	gt_json_print(out, answer);
+	return 0;
+}
+
+static int run(struct gt_args *args)
+{
+	struct gt_session session;
+	struct gt_places places;
+	struct gt_out out;
+	int status = gt_session_open(args, &session);
+
+	if (status)
+		return status;
+	if (args->format == GT_FORMAT_JSON && !args->by_set)
+		args->by = GT_BY_SITE;
+	places = gt_places_of(args, &session);
+	status = gt_check_places(args, &places);
+	if (!status)
+		status = gt_args_out(args, &out);
+	if (!status) {
+		status = args->format == GT_FORMAT_JSON ? json(&out, args, &places)
+							: text(&out, args, &places);
+		status = gt_args_done(args, &out, status);
+	}
+	free(places.places);
+	gt_session_close(&session);
+	return status;
+}
+
+int gt_cmd_at(struct gt_args *args)
+{
+	if (gt_parse_when(args->operands[0], &args->at))
+		return gt_message(GT_EXIT_USAGE, "at: %s: not peak, oom, end or a time like 2.75s",
+				  args->operands[0]);
+	memmove(args->operands, args->operands + 1, --args->operand_count * sizeof(char *));
+	return run(args);
+}
+
+int gt_cmd_peak(struct gt_args *args)
+{
+	return run(args);
+}

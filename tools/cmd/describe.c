@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/* See session.h: words, lines and JSON objects that several commands share. */
+#include "cmd/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "model/xalloc.h"
+#include "out/json.h"
+#include "out/number.h"
+
+const char *gt_device_text(int device, char buffer[GT_DEVICE_TEXT])
+{
+	if (device == GT_DEVICE_HOST)
+		return strcpy(buffer, "host");
+	if (device < 0)
+		return strcpy(buffer, "GPU ?");
+	snprintf(buffer, GT_DEVICE_TEXT, "GPU %d", device);
+	return buffer;
+}
+
+char *gt_of_card(uint64_t bytes, uint64_t device_total)
+{
+	char size[GT_SIZE_TEXT], card[GT_SIZE_TEXT];
+	const char *unit_size, *unit_card;
+
+	gt_size_text(bytes, size);
+	if (!device_total)
+		return gt_xstrdup(size);
+	gt_size_text(device_total, card);
+	unit_size = strchr(size, ' ');
+	unit_card = strchr(card, ' ');
+	if (strcmp(unit_size, unit_card) == 0)
+		return gt_xasprintf("%.*s of %s", (int)(unit_size - size), size, card);
+	return gt_xasprintf("%s of %s", size, card);
+}
+
+char *gt_command_line(const struct gt_trace *trace, size_t width)
+{
+	const struct gt_bytes *info = gt_trace_info(trace, "cmdline");
+	char *text;
+
+	if (!info || !info->length)
+		return gt_xasprintf("%.*s",
+				    (int)strnlen(trace->header.comm, sizeof(trace->header.comm)),
+				    trace->header.comm);
+	text = gt_xcalloc(info->length + 1, 1);
+	memcpy(text, info->text, info->length);
+	for (uint32_t i = 0; i < info->length; i++)
+		if (!text[i])
+			text[i] = i + 1 < info->length ? ' ' : '\0';
+	if (width > 4 && strlen(text) > width)
+		strcpy(text + width - 3, "...");
+	return text;
+}
+
+const char *gt_process_state(const struct gt_trace *trace)
+{
+	if (trace->running)
+		return "running";
+	return trace->header.exit_us ? "exited" : "killed";
+}
+
+const char *gt_level_text(enum gt_total total)
+{
+	static const char *const names[] = {
+		[GT_TOTAL_RESERVED] = "driver",
+		[GT_TOTAL_TORCH] = "torch",
+		[GT_TOTAL_IN_USE] = "in use",
+	};
+
+	return names[total];
+}
+
+const char *gt_rows_level(const struct gt_rows *rows)
+{
+	bool torch = false, driver = false;
+
+	for (size_t i = 0; i < rows->count; i++) {
+		torch |= rows->rows[i].torch;
+		driver |= !rows->rows[i].torch;
+	}
+	return torch && driver ? "torch and driver" : torch ? "torch" : "driver";
+}
+
+/* ---- what is missing ---------------------------------------------------------------------------
+ */
+
+uint64_t gt_lost_events(const struct gt_trace *trace)
+{
+	return trace->header.lost[GT_LOST_EVENTS];
+}
+
+uint64_t gt_history_starts(const struct gt_trace *trace)
+{
+	uint64_t starts = 0;
+
+	for (size_t i = 0; i < trace->lane_count; i++)
+		if (trace->lanes[i].history_us > starts)
+			starts = trace->lanes[i].history_us;
+	return starts;
+}
+
+struct events {
+	uint64_t all, gone;
+};
+
+static struct events count_events(const struct gt_trace *trace)
+{
+	struct events events = {0};
+
+	for (size_t i = 0; i < trace->lane_count; i++) {
+		events.all += trace->lanes[i].seq;
+		if (trace->lanes[i].history_first > 1)
+			events.gone += trace->lanes[i].history_first - 1;
+	}
+	return events;
+}
+
+static void print_history(struct gt_out *out, const struct gt_trace *trace)
+{
+	struct events events = count_events(trace);
+
+	gt_line(out, GT_RED,
+		"History starts at %.3f of %.3f s (ring full: %llu of %llu events are gone).",
+		(double)gt_history_starts(trace) / 1e6, (double)trace->last_us / 1e6,
+		(unsigned long long)events.gone, (unsigned long long)events.all);
+	gt_line(out, GT_PLAIN,
+		"  exact anyway   in use now, the peak and its holders, all counters");
+	gt_line(out, GT_PLAIN, "  to keep more   GPUTRACE_RING=%lluM (4x this history)",
+		(unsigned long long)(trace->header.ring_limit >> 18));
+}
+
+static const char *const lost_words[GT_LOST_REASONS] = {
+	[GT_LOST_EVENTS] = "events not recorded: every figure may be too low",
+	[GT_LOST_SITES] = "events without their line: too many different stacks",
+	[GT_LOST_STACKS] = "stacks not captured",
+	[GT_LOST_STREAMS] = "events on streams beyond the limit",
+	[GT_LOST_THREADS] = "events of threads beyond the limit",
+	[GT_LOST_REPORTS] = "refused requests without a report of their own",
+	[GT_LOST_PYTHON] = "Python stacks not read",
+};
+
+/* Every screen says what is missing; nothing is said when nothing is. */
+void gt_print_loss(struct gt_out *out, const struct gt_trace *trace)
+{
+	if (trace->partial)
+		gt_line(out, GT_RED, "Read from a cut file: every total is incomplete.");
+	if (trace->header.stop_us)
+		gt_line(out, GT_RED, "Recording stopped at %.3f s: %s; nothing after it is known.",
+			(double)(trace->header.stop_us - 1) / 1e6,
+			trace->header.stop == GT_STOP_NO_SPACE ? "no space left" : "an error");
+	if (count_events(trace).gone)
+		print_history(out, trace);
+	for (int i = 0; i < GT_LOST_REASONS; i++)
+		if (lost_words[i] && trace->header.lost[i])
+			gt_line(out, i == GT_LOST_EVENTS ? GT_RED : GT_PLAIN, "Lost: %llu %s.",
+				(unsigned long long)trace->header.lost[i], lost_words[i]);
+}
+
+size_t gt_loss_lines(const struct gt_trace *trace)
+{
+	size_t lines = trace->partial + !!trace->header.stop_us;
+
+	if (count_events(trace).gone)
+		lines += 3;
+	for (int i = 0; i < GT_LOST_REASONS; i++)
+		lines += lost_words[i] && trace->header.lost[i];
+	return lines;
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------
+ */
+
+static json_t *json_frame(const struct gt_frame *frame)
+{
+	static const char *const kinds[] = {
+		[GT_FRAME_NATIVE] = "native",
+		[GT_FRAME_INLINE] = "inline",
+		[GT_FRAME_PYTHON] = "python",
+		[GT_FRAME_MARKER] = "marker",
+	};
+
+	return json_pack("{s:o, s:o, s:o, s:o, s:s}", "function", gt_json_name(frame->function),
+			 "file", gt_json_name(frame->file), "line",
+			 gt_json_number((uint64_t)frame->line, frame->line > 0), "module",
+			 gt_json_name(frame->module), "kind", kinds[frame->kind]);
+}
+
+json_t *gt_json_frames(struct gt_stack stack)
+{
+	json_t *frames = json_array();
+
+	for (size_t i = 0; i < stack.count; i++)
+		json_array_append_new(frames, json_frame(&stack.frames[i]));
+	return frames;
+}
+
+json_t *gt_json_where(const struct gt_label *label)
+{
+	if (!*label->file && !*label->function)
+		return json_null();
+	return json_pack("{s:o, s:o, s:o}", "file", gt_json_name(label->file), "line",
+			 gt_json_number((uint64_t)label->line, label->line > 0), "function",
+			 gt_json_name(label->function));
+}
+
+json_t *gt_json_stream(int32_t stream)
+{
+	return gt_json_number((uint64_t)(stream < 0 ? 0 : stream), stream >= 0);
+}
+
+json_t *gt_json_ordinal(int device)
+{
+	return gt_json_number((uint64_t)(device < 0 ? 0 : device), device >= 0);
+}
+
+/* Grouped rows stand for several stacks: only what their stacks share is given. */
+static json_t *holder_frames(struct gt_input *input, const struct gt_site_def *site, enum gt_by by)
+{
+	const struct gt_frame *user;
+
+	if (by == GT_BY_SITE || by == GT_BY_STACK)
+		return gt_json_frames(
+			gt_symbols_stack(gt_input_symbols(input), site->native, site->python));
+	user = gt_symbols_user_frame(gt_input_symbols(input), site->native, site->python);
+	if (!user || (by != GT_BY_LINE && by != GT_BY_FUNCTION))
+		return json_array();
+	return json_pack("[o]", json_frame(user));
+}
+
+json_t *gt_json_holder(struct gt_input *input, const struct gt_trace_lane *lane,
+		       const struct gt_row *row, enum gt_by by, bool counted)
+{
+	return json_pack("{s:I, s:o, s:s, s:o, s:n, s:o, s:o, s:o}", "bytes",
+			 (json_int_t)row->bytes, "count", gt_json_number(row->count, counted),
+			 "level", row->torch ? "torch" : "driver", "owner",
+			 gt_json_name(row->label.owner), "category", "stream",
+			 gt_json_stream(row->stream), "key", gt_json_name(row->label.text),
+			 "frames", holder_frames(input, &lane->site_defs[row->site], by));
+}

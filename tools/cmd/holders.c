@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT */
+/* See holders.h. */
+#include "cmd/holders.h"
+
+#include <string.h>
+
+const char *gt_by_text(enum gt_by by)
+{
+	static const char *const texts[] = {
+		[GT_BY_LINE] = "by your lines", [GT_BY_FUNCTION] = "by function",
+		[GT_BY_STACK] = "by stack",	[GT_BY_SITE] = "by site",
+		[GT_BY_OWNER] = "by library",	[GT_BY_STREAM] = "by stream",
+		[GT_BY_LEVEL] = "by level",
+	};
+
+	return texts[by];
+}
+
+void gt_holders_fields(struct gt_field fields[GT_HOLDERS_FIELDS], const char *title, bool percent)
+{
+	const struct gt_field columns[GT_HOLDERS_FIELDS] = {
+		{"holder", title, GT_FIELD_TEXT, false},
+		{"bytes", NULL, GT_FIELD_BYTES, false},
+		{"percent", "%", GT_FIELD_PERCENT, !percent},
+		{"blocks", NULL, GT_FIELD_COUNT, percent},
+		{"level", NULL, GT_FIELD_TEXT, true},
+		{"owner", NULL, GT_FIELD_TEXT, true},
+	};
+
+	memcpy(fields, columns, sizeof(columns));
+}
+
+void gt_holders_rows(struct gt_table *table, struct gt_out *out, const struct gt_rows *rows,
+		     bool counted)
+{
+	for (size_t i = 0; i < rows->count; i++) {
+		const struct gt_row *row = &rows->rows[i];
+
+		gt_table_row(table, 1, 0, 0);
+		gt_table_text(table, out->terminal ? row->label.text : row->label.full);
+		gt_table_number(table, (int64_t)row->bytes);
+		gt_table_number(table, (int64_t)row->bytes);
+		if (counted)
+			gt_table_number(table, (int64_t)row->count);
+		else
+			gt_table_unknown(table);
+		gt_table_text(table, row->torch ? "torch" : "driver");
+		gt_table_text(table, row->label.owner);
+	}
+}
+
+void gt_holders_total(struct gt_table *table, unsigned int part_of, const char *name,
+		      uint64_t bytes, uint64_t count, bool counted)
+{
+	gt_table_row(table, part_of, 1, GT_ROW_SCREEN);
+	gt_table_text(table, name);
+	gt_table_number(table, (int64_t)bytes);
+	gt_table_number(table, (int64_t)bytes);
+	if (counted)
+		gt_table_number(table, (int64_t)count);
+	else
+		gt_table_unknown(table);
+}

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gputrace oom: the refused request that ended the run. What was asked, what was free, who held the
+ * rest: the report that the recorder wrote at that moment says it, without any history.
+ */
+#include "cmd/oom.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "cmd/holders.h"
+#include "model/xalloc.h"
+#include "out/json.h"
+
+const struct gt_report *gt_input_headline(const struct gt_args *args, const struct gt_input *input)
+{
+	const struct gt_report *report = gt_headline(input->trace);
+	size_t lane = report ? gt_report_lane(input->trace, report) : 0;
+
+	if (!report || lane == input->trace->lane_count)
+		return NULL;
+	if (args->device != GT_ANY_DEVICE && args->device != input->trace->lanes[lane].device)
+		return NULL;
+	return report;
+}
+
+struct gt_input *gt_first_failed(const struct gt_args *args, struct gt_session *session)
+{
+	struct gt_input *first = NULL;
+	uint64_t when = UINT64_MAX;
+
+	for (size_t i = 0; i < session->count; i++) {
+		struct gt_input *input = &session->inputs[i];
+		const struct gt_report *report = gt_input_headline(args, input);
+
+		if (report && input->trace->header.real_us + report->us < when) {
+			when = input->trace->header.real_us + report->us;
+			first = input;
+		}
+	}
+	return first;
+}
+
+/* ---- what a report says
+ * --------------------------------------------------------------------------- */
+
+struct failure {
+	struct gt_input *input;
+	const struct gt_trace *trace;
+	const struct gt_report *report;
+	size_t lane_index;
+	const struct gt_trace_lane *lane;
+	const struct gt_site_def *site;
+	struct gt_rows rows; /* holders at that moment */
+	bool free_known, total_known;
+};
+
+static void open_failure(const struct gt_args *args, struct gt_input *input,
+			 const struct gt_report *report, enum gt_by by, struct failure *ret)
+{
+	static const struct gt_site_def nothing;
+	struct failure failure = {.input = input, .trace = input->trace, .report = report};
+
+	failure.lane_index = gt_report_lane(input->trace, report);
+	failure.lane = &input->trace->lanes[failure.lane_index];
+	failure.site = report->site < failure.lane->site_count
+			       ? &failure.lane->site_defs[report->site]
+			       : &nothing;
+	failure.rows = gt_rows_of_report(input->trace, failure.lane_index, report,
+					 gt_input_symbols(input), by);
+	failure.free_known = report->device_free != GT_UNKNOWN_BYTES;
+	failure.total_known = report->device_total != GT_UNKNOWN_BYTES && report->device_total;
+	*ret = failure;
+	(void)args;
+}
+
+static void close_failure(struct failure *failure)
+{
+	gt_rows_clear(&failure->rows);
+}
+
+/* Bytes that the driver lacked; 0 when it refused although enough was free. */
+static uint64_t short_by(const struct failure *failure)
+{
+	const struct gt_report *report = failure->report;
+
+	return failure->free_known && report->requested > report->device_free
+		       ? report->requested - report->device_free
+		       : 0;
+}
+
+static uint64_t in_use(const struct failure *failure)
+{
+	return failure->report->cur[GT_TOTAL_IN_USE];
+}
+
+static uint64_t cached(const struct failure *failure)
+{
+	return failure->report->cur[GT_TOTAL_RESERVED] - in_use(failure);
+}
+
+/* Of the device, what is neither ours nor free: contexts, modules, other processes. */
+static int64_t rest(const struct failure *failure)
+{
+	return (int64_t)failure->report->device_total - (int64_t)failure->report->device_free -
+	       (int64_t)failure->report->cur[GT_TOTAL_RESERVED];
+}
+
+/* ---- text
+ * ----------------------------------------------------------------------------------------- */
+
+static void print_answer(struct gt_out *out, const struct failure *failure)
+{
+	const struct gt_report *report = failure->report;
+	char device[GT_DEVICE_TEXT], asked[GT_SIZE_TEXT], lacked[GT_SIZE_TEXT];
+	char *where = gt_label_where(gt_input_symbols(failure->input), failure->site);
+	char *lack = short_by(failure) ? gt_xasprintf(", short by %s",
+						      gt_size_text(short_by(failure), lacked))
+				       : gt_xstrdup("");
+	bool open = gt_report_end(failure->trace, report) == GT_END_OPEN;
+
+	gt_line(out, GT_RED_BOLD, "Out of memory on %s: %s asked at %s%s.",
+		gt_device_text(failure->lane->device, device),
+		gt_size_text(gt_report_asked(report), asked), where, lack);
+	gt_line(out, GT_PLAIN, "%s   at %.3f s   %s%s",
+		report->torch_requested ? "torch" : "driver", (double)report->us / 1e6,
+		open ? "open: " : "fatal",
+		!open			  ? ": the process ended after it"
+		: failure->trace->running ? "the process has not gone on yet"
+					  : "the process was killed before it could go on");
+	free(lack);
+	free(where);
+}
+
+static void print_request(struct gt_out *out, const struct failure *failure)
+{
+	const struct gt_report *report = failure->report;
+	char asked[GT_SIZE_TEXT], torch[GT_SIZE_TEXT], available[GT_SIZE_TEXT];
+	char *through = report->torch_requested
+				? gt_xasprintf(" (torch asked %s)",
+					       gt_size_text(report->torch_requested, torch))
+				: gt_xstrdup("");
+	const char *refused = short_by(failure) || !failure->free_known
+				      ? ""
+				      : ": refused although enough was free";
+
+	gt_line(out, GT_PLAIN, "Asked of the driver %s%s, %s free%s%s.",
+		gt_size_text(report->requested, asked), through,
+		failure->free_known ? gt_size_text(report->device_free, available) : "?", refused,
+		report->tries > 1 ? "; refused more than once" : "");
+	free(through);
+}
+
+static void ledger_row(struct gt_table *table, const char *name, int64_t bytes)
+{
+	gt_table_row(table, 2, 0, GT_ROW_SCREEN);
+	gt_table_text(table, name);
+	gt_table_number(table, bytes);
+}
+
+static uint64_t rows_bytes(const struct gt_rows *rows)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < rows->count; i++)
+		sum += rows->rows[i].bytes;
+	return sum;
+}
+
+/* Holders of what is in use, then everything else on the device, down to its size. */
+static void add_ledger(struct gt_table *table, struct gt_out *out, const struct failure *failure)
+{
+	uint64_t listed = rows_bytes(&failure->rows);
+	bool whole = failure->free_known && failure->total_known;
+
+	gt_holders_rows(table, out, &failure->rows, true);
+	if (listed < in_use(failure)) {
+		gt_table_row(table, 1, 0, 0);
+		gt_table_text(table, "smaller holders");
+		gt_table_number(table, (int64_t)(in_use(failure) - listed));
+		gt_table_number(table, (int64_t)(in_use(failure) - listed));
+	}
+	gt_holders_total(table, whole ? 2 : 0, "in use", in_use(failure), 0, false);
+	if (cached(failure) || whole)
+		gt_table_row(table, whole ? 2 : 0, 0, GT_ROW_SCREEN),
+			gt_table_text(table, "cached by torch"),
+			gt_table_number(table, (int64_t)cached(failure));
+	if (!whole)
+		return;
+	ledger_row(table, "others, context, modules, unexplained", rest(failure));
+	ledger_row(table, "free", (int64_t)failure->report->device_free);
+	gt_table_row(table, 0, 2, GT_ROW_SCREEN);
+	gt_table_text(table, "device");
+	gt_table_number(table, (int64_t)failure->report->device_total);
+}
+
+static void print_table(struct gt_out *out, const struct failure *failure, enum gt_by by,
+			size_t other_lines)
+{
+	struct gt_field fields[GT_HOLDERS_FIELDS];
+	char *title = gt_xasprintf("On the device then, %s (%s)", gt_by_text(by),
+				   gt_rows_level(&failure->rows));
+	struct gt_table *table;
+
+	gt_holders_fields(fields, title, false);
+	table = gt_table_new(fields, GT_HOLDERS_FIELDS);
+	add_ledger(table, out, failure);
+	gt_table_print(table, out, gt_screen_rows(out, other_lines));
+	gt_table_free(table);
+	free(title);
+}
+
+static size_t count_ends(const struct gt_trace *trace, size_t ends[4])
+{
+	for (size_t i = 0; i < trace->report_count; i++)
+		ends[gt_report_end(trace, &trace->reports[i])]++;
+	return trace->report_count;
+}
+
+static void print_others(struct gt_out *out, const struct failure *failure)
+{
+	size_t ends[4] = {0};
+
+	if (count_ends(failure->trace, ends) < 2)
+		return;
+	gt_line(out, GT_PLAIN,
+		"Refused in this run: %zu granted on retry, %zu caught, %zu fatal or open.",
+		ends[GT_END_RECOVERED], ends[GT_END_CAUGHT],
+		ends[GT_END_FATAL] + ends[GT_END_OPEN]);
+}
+
+void gt_oom_screen(struct gt_out *out, const struct gt_args *args, struct gt_input *input)
+{
+	const struct gt_report *report = gt_input_headline(args, input);
+	struct failure failure;
+
+	open_failure(args, input, report, args->by, &failure);
+	if (out->format == GT_FORMAT_TEXT) {
+		print_answer(out, &failure);
+		print_request(out, &failure);
+	}
+	print_table(out, &failure, args->by, 5 + gt_loss_lines(input->trace));
+	if (out->format == GT_FORMAT_TEXT) {
+		print_others(out, &failure);
+		gt_print_loss(out, input->trace);
+		gt_next(out, "next: gputrace at oom FILE     gputrace at peak FILE");
+	}
+	close_failure(&failure);
+}
+
+static void print_none(struct gt_out *out, const struct gt_session *session)
+{
+	size_t ends[4] = {0}, all = 0;
+
+	for (size_t i = 0; i < session->count; i++)
+		all += count_ends(session->inputs[i].trace, ends);
+	gt_line(out, GT_BOLD, "No out of memory: no refused request ended %s.",
+		session->count > 1 ? "any of these runs" : "this run");
+	if (all)
+		gt_line(out, GT_PLAIN,
+			"%zu requests were refused: %zu granted on retry, %zu caught.", all,
+			ends[GT_END_RECOVERED], ends[GT_END_CAUGHT]);
+	for (size_t i = 0; i < session->count; i++)
+		gt_print_loss(out, session->inputs[i].trace);
+}
+
+/* ---- JSON
+ * ----------------------------------------------------------------------------------------- */
+
+static json_t *json_holders(const struct failure *failure, enum gt_by by)
+{
+	json_t *holders = json_array();
+
+	for (size_t i = 0; i < failure->rows.count; i++)
+		json_array_append_new(holders, gt_json_holder(failure->input, failure->lane,
+							      &failure->rows.rows[i], by, true));
+	return holders;
+}
+
+static json_t *json_others(const struct gt_report *report)
+{
+	json_t *others = json_array();
+
+	for (uint32_t i = 0; i < report->others; i++) {
+		const struct gt_other *other = &report->other[i];
+		size_t length = strnlen(other->name, sizeof(other->name));
+
+		json_array_append_new(others,
+				      json_pack("{s:I, s:o, s:I}", "pid", (json_int_t)other->pid,
+						"name", gt_json_text(other->name, length), "bytes",
+						(json_int_t)other->bytes));
+	}
+	return others;
+}
+
+static json_t *json_site(const struct failure *failure)
+{
+	struct gt_label label;
+	json_t *where;
+
+	gt_label_make(gt_input_symbols(failure->input), failure->trace, failure->site,
+		      GT_STREAM_UNKNOWN, GT_BY_LINE, &label);
+	where = gt_json_where(&label);
+	gt_label_clear(&label);
+	return where;
+}
+
+static json_t *json_request(const struct failure *failure)
+{
+	const struct gt_report *report = failure->report;
+
+	return json_pack(
+		"{s:I, s:o, s:o, s:o, s:n, s:n, s:n, s:o, s:o}", "bytes",
+		(json_int_t)report->requested, "torch_bytes",
+		gt_json_number(report->torch_requested, report->torch_requested), "device",
+		gt_json_ordinal(failure->lane->device), "seconds",
+		gt_json_seconds(report->us, true), "step", "first_step", "phase", "where",
+		json_site(failure), "frames",
+		gt_json_frames(gt_symbols_stack(gt_input_symbols(failure->input),
+						failure->site->native, failure->site->python)));
+}
+
+static json_t *json_device(const struct failure *failure)
+{
+	const struct gt_report *report = failure->report;
+	bool whole = failure->free_known && failure->total_known;
+
+	return json_pack("{s:o, s:I, s:I, s:I, s:n, s:n, s:n, s:o, s:o, s:o}", "total",
+			 gt_json_number(report->device_total, failure->total_known), "allocated",
+			 (json_int_t)in_use(failure), "reserved",
+			 (json_int_t)report->cur[GT_TOTAL_RESERVED], "cached",
+			 (json_int_t)cached(failure), "largest_free_block", "context", "modules",
+			 "others", json_others(report), "unexplained",
+			 whole ? json_integer(rest(failure)) : json_null(), "free",
+			 gt_json_number(report->device_free, failure->free_known));
+}
+
+static json_t *json_failure(const struct failure *failure, enum gt_by by)
+{
+	const struct gt_report *report = failure->report;
+
+	return json_pack(
+		"{s:I, s:o, s:I, s:o, s:s, s:o, s:o, s:I, s:I, s:I, s:i, s:o, s:o, s:o}", "pid",
+		(json_int_t)failure->trace->header.pid, "device",
+		gt_json_ordinal(failure->lane->device), "requested", (json_int_t)report->requested,
+		"torch_requested", gt_json_number(report->torch_requested, report->torch_requested),
+		"outcome", gt_end_name(gt_report_end(failure->trace, report)), "free",
+		gt_json_number(report->device_free, failure->free_known), "total",
+		gt_json_number(report->device_total, failure->total_known), "allocated",
+		(json_int_t)in_use(failure), "reserved", (json_int_t)report->cur[GT_TOTAL_RESERVED],
+		"tries", (json_int_t)report->tries, "result", report->result, "seconds",
+		gt_json_seconds(report->us, true), "where", json_site(failure), "holders",
+		json_holders(failure, by));
+}
+
+static bool on_device(const struct gt_args *args, const struct gt_trace *trace, size_t lane)
+{
+	return lane < trace->lane_count &&
+	       (args->device == GT_ANY_DEVICE || trace->lanes[lane].device == args->device);
+}
+
+static json_t *json_failures(const struct gt_args *args, struct gt_session *session, enum gt_by by)
+{
+	json_t *failures = json_array();
+
+	for (size_t i = 0; i < session->count; i++) {
+		struct gt_input *input = &session->inputs[i];
+		const struct gt_trace *trace = input->trace;
+
+		for (size_t r = 0; r < trace->report_count; r++) {
+			struct failure failure;
+
+			if (!on_device(args, trace, gt_report_lane(trace, &trace->reports[r])))
+				continue;
+			open_failure(args, input, &trace->reports[r], by, &failure);
+			json_array_append_new(failures, json_failure(&failure, by));
+			close_failure(&failure);
+		}
+	}
+	return failures;
+}
+
+/* The headline's keys are there whether or not there is a headline. */
+static void set_headline(json_t *answer, const struct gt_args *args, struct gt_input *input)
+{
+	struct failure failure;
+	bool any = input != NULL;
+
+	if (any)
+		open_failure(args, input, gt_input_headline(args, input), GT_BY_SITE, &failure);
+	json_object_set_new(answer, "oom", json_boolean(any));
+	json_object_set_new(answer, "file", any ? gt_json_name(input->trace->path) : json_null());
+	json_object_set_new(answer, "pid",
+			    any ? json_integer(input->trace->header.pid) : json_null());
+	json_object_set_new(
+		answer, "level",
+		!any ? json_null()
+		     : json_string(failure.report->torch_requested ? "torch" : "driver"));
+	json_object_set_new(
+		answer, "outcome",
+		any ? json_string(gt_end_name(gt_report_end(failure.trace, failure.report)))
+		    : json_null());
+	json_object_set_new(answer, "verdict", json_null());
+	json_object_set_new(answer, "request", any ? json_request(&failure) : json_null());
+	json_object_set_new(answer, "device", any ? json_device(&failure) : json_null());
+	json_object_set_new(answer, "categories", json_null());
+	json_object_set_new(answer, "short_by",
+			    any ? gt_json_number(short_by(&failure), failure.free_known)
+				: json_null());
+	json_object_set_new(answer, "to_come", json_null());
+	json_object_set_new(answer, "remedies", json_array());
+	if (any)
+		close_failure(&failure);
+}
+
+static void json(struct gt_out *out, const struct gt_args *args, struct gt_session *session)
+{
+	json_t *answer = gt_json_answer("oom");
+	struct gt_input *input = gt_first_failed(args, session);
+	uint64_t lost = 0, starts = 0;
+
+	set_headline(answer, args, input);
+	json_object_set_new(answer, "failures",
+			    json_failures(args, session, args->by_set ? args->by : GT_BY_SITE));
+	for (size_t i = 0; i < session->count; i++) {
+		uint64_t us = gt_history_starts(session->inputs[i].trace);
+
+		lost += gt_lost_events(session->inputs[i].trace);
+		starts = us > starts ? us : starts;
+	}
+	json_object_set_new(answer, "lost_events", json_integer((json_int_t)lost));
+	json_object_set_new(answer, "history_starts", gt_json_seconds(starts, true));
+	gt_json_print(out, answer);
+}
+
+int gt_cmd_oom(struct gt_args *args)
+{
+	struct gt_session session;
+	struct gt_out out;
+	int status = gt_session_open(args, &session);
+
+	if (status)
+		return status;
+	status = gt_args_out(args, &out);
+	if (!status) {
+		struct gt_input *input = gt_first_failed(args, &session);
+
+		if (args->format == GT_FORMAT_JSON)
+			json(&out, args, &session);
+		else if (input)
+			gt_oom_screen(&out, args, input);
+		else if (args->format == GT_FORMAT_TEXT)
+			print_none(&out, &session);
+		status = gt_args_done(args, &out, 0);
+	}
+	gt_session_close(&session);
+	return status;
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The options of all commands: one row each, for the parser and the help. Called from main.c with
+ * the command that was named.
+ */
+#include "cmd/cmd.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include "out/number.h"
+
+struct option_row {
+	unsigned int bit;
+	const char *name;
+	char letter;	   /* 0 = none */
+	const char *value; /* NULL = a switch */
+	const char *help;
+	int (*parse)(struct gt_args *args, const char *value); /* 0, or -1 */
+};
+
+/* ---- values ---------------------------------------------------------------------------------- */
+
+static int find_name(const char *const *names, size_t count, const char *value)
+{
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(names[i], value) == 0)
+			return (int)i;
+	return -1;
+}
+
+static int parse_format(struct gt_args *args, const char *value)
+{
+	static const char *const names[] = {"text", "json", "csv", "md"};
+	int found = find_name(names, 4, value);
+
+	args->format = found < 0 ? GT_FORMAT_TEXT : (enum gt_format)found;
+	return found < 0 ? -1 : 0;
+}
+
+static int parse_device(struct gt_args *args, const char *value)
+{
+	long device;
+
+	if (gt_parse_number(value, 0, 63, &device))
+		return -1;
+	args->device = (int)device;
+	return 0;
+}
+
+static int parse_level(struct gt_args *args, const char *value)
+{
+	if (strcmp(value, "torch") == 0)
+		args->total = GT_TOTAL_TORCH;
+	else if (strcmp(value, "driver") == 0)
+		args->total = GT_TOTAL_RESERVED;
+	else
+		return -1;
+	return 0;
+}
+
+static int parse_all(struct gt_args *args, const char *value)
+{
+	(void)value;
+	args->all = true;
+	return 0;
+}
+
+static int parse_output(struct gt_args *args, const char *value)
+{
+	args->output = value;
+	return 0;
+}
+
+static int parse_partial(struct gt_args *args, const char *value)
+{
+	(void)value;
+	args->partial = true;
+	return 0;
+}
+
+static int parse_by(struct gt_args *args, const char *value)
+{
+	for (enum gt_by by = GT_BY_LINE; by <= GT_BY_LEVEL; by++)
+		if (strcmp(gt_by_name(by), value) == 0) {
+			args->by = by;
+			args->by_set = true;
+			return 0;
+		}
+	return -1;
+}
+
+int gt_parse_when(const char *text, struct gt_when *ret)
+{
+	static const char *const names[] = {"peak", "oom", "end"};
+	static const enum gt_when_kind kinds[] = {GT_WHEN_PEAK, GT_WHEN_OOM, GT_WHEN_END};
+	int found = find_name(names, 3, text);
+
+	ret->us = 0;
+	ret->kind = found < 0 ? GT_WHEN_TIME : kinds[found];
+	return found < 0 ? gt_parse_time(text, &ret->us) : 0;
+}
+
+static int parse_at(struct gt_args *args, const char *value)
+{
+	args->at_set = true;
+	return gt_parse_when(value, &args->at);
+}
+
+static int parse_fail(struct gt_args *args, const char *value)
+{
+	size_t length = strlen(value);
+	uint64_t size;
+	char *end;
+
+	args->fail_set = true;
+	args->fail_percent = length && value[length - 1] == '%';
+	if (!args->fail_percent) {
+		if (gt_parse_size(value, &size))
+			return -1;
+		args->fail_limit = (double)size;
+		return 0;
+	}
+	args->fail_limit = strtod(value, &end);
+	return end == value + length - 1 && args->fail_limit >= 0 ? 0 : -1;
+}
+
+static int parse_points(struct gt_args *args, const char *value)
+{
+	long points;
+
+	if (gt_parse_number(value, 1, 10000000, &points))
+		return -1;
+	args->points = (unsigned long)points;
+	return 0;
+}
+
+static int parse_from(struct gt_args *args, const char *value)
+{
+	return gt_parse_time(value, &args->from_us);
+}
+
+static int parse_to(struct gt_args *args, const char *value)
+{
+	return gt_parse_time(value, &args->to_us);
+}
+
+static int parse_dir(struct gt_args *args, const char *value)
+{
+	args->dir = value;
+	return 0;
+}
+
+static int parse_ring(struct gt_args *args, const char *value)
+{
+	uint64_t size;
+
+	args->ring = value;
+	return gt_parse_size(value, &size);
+}
+
+static int parse_stacks(struct gt_args *args, const char *value)
+{
+	static const char *const names[] = {"both", "native", "python", "none"};
+
+	args->stacks = value;
+	return find_name(names, 4, value) < 0 ? -1 : 0;
+}
+
+static int parse_budget(struct gt_args *args, const char *value)
+{
+	return gt_parse_size(value, &args->budget);
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+static const struct option_row options[] = {
+	{GT_OPT_BY, "by", 0, "KEY", "rows by line, function, stack, site, owner, stream or level",
+	 parse_by},
+	{GT_OPT_AT, "at", 0, "WHEN", "peak (default), oom, end or a time like 2.75s", parse_at},
+	{GT_OPT_FAIL, "fail-if-peak-grows", 0, "N%|SIZE", "exit 1 if B's peak is higher by more",
+	 parse_fail},
+	{GT_OPT_POINTS, "points", 0, "N", "slices of time in the table (default 1000)",
+	 parse_points},
+	{GT_OPT_FROM, "from", 0, "TIME", "begin there", parse_from},
+	{GT_OPT_TO, "to", 0, "TIME", "end there", parse_to},
+	{GT_OPT_BUDGET, "budget", 0, "SIZE", "largest file to write; keeps the latest events",
+	 parse_budget},
+	{GT_OPT_DIR, "dir", 0, "DIR", "where the traces go (default: here)", parse_dir},
+	{GT_OPT_RING, "ring", 0, "SIZE", "history kept per process (default 256M)", parse_ring},
+	{GT_OPT_STACKS, "stacks", 0, "KIND", "both (default), native, python or none",
+	 parse_stacks},
+	{GT_OPT_LEVEL, "level", 0, "LEVEL",
+	 "torch: its blocks; driver: what CUDA gave (default: what is in use)", parse_level},
+	{GT_OPT_DEVICE, "device", 'd', "N", "only this GPU, as the program numbers it",
+	 parse_device},
+	{GT_OPT_FORMAT, "format", 'f', "FORMAT", "text (default), json, csv or md", parse_format},
+	{GT_OPT_ALL, "all", 'a', NULL, "never cut the answer to the screen", parse_all},
+	{GT_OPT_OUTPUT, "output", 'o', "FILE", "write there", parse_output},
+	{GT_OPT_PARTIAL, "partial", 0, NULL, "read what is whole of a cut file", parse_partial},
+};
+
+#define OPTIONS	  (sizeof(options) / sizeof(options[0]))
+#define LONG_BASE 256 /* getopt values of options without a letter */
+
+static void make_getopt(const struct gt_command *command, struct option *longs, char *shorts)
+{
+	size_t count = 0;
+
+	*shorts++ = command->program ? '+' : '-';
+	*shorts++ = ':';
+	for (size_t i = 0; i < OPTIONS; i++) {
+		const struct option_row *row = &options[i];
+
+		if (!(command->options & row->bit))
+			continue;
+		longs[count++] = (struct option){
+			.name = row->name,
+			.has_arg = row->value ? required_argument : no_argument,
+			.val = LONG_BASE + (int)i,
+		};
+		if (row->letter)
+			*shorts++ = row->letter;
+		if (row->letter && row->value)
+			*shorts++ = ':';
+	}
+	longs[count++] = (struct option){.name = "help", .val = 'h'};
+	longs[count] = (struct option){0};
+	strcpy(shorts, "h");
+}
+
+static const struct option_row *row_of(int value)
+{
+	if (value >= LONG_BASE)
+		return &options[value - LONG_BASE];
+	for (size_t i = 0; i < OPTIONS; i++)
+		if (options[i].letter == value)
+			return &options[i];
+	return NULL;
+}
+
+static int bad_option(const struct gt_command *command, int value, char **argv)
+{
+	const char *given = argv[optind - 1];
+
+	if (value == ':')
+		return gt_message(GT_EXIT_USAGE, "%s: %s needs a value; see gputrace %s --help",
+				  command->name, given, command->name);
+	return gt_message(GT_EXIT_USAGE, "%s: no option %s; see gputrace %s --help", command->name,
+			  given, command->name);
+}
+
+static int take_option(const struct gt_command *command, int value, struct gt_args *args)
+{
+	const struct option_row *row = row_of(value);
+
+	if (row->parse(args, optarg) == 0)
+		return -1;
+	return gt_message(GT_EXIT_USAGE, "%s: --%s %s: not understood; %s: %s", command->name,
+			  row->name, optarg, row->value, row->help);
+}
+
+static int check_operands(const struct gt_args *args)
+{
+	const struct gt_command *command = args->command;
+
+	if (args->operand_count >= command->min_operands &&
+	    args->operand_count <= command->max_operands)
+		return -1;
+	return gt_message(GT_EXIT_USAGE, "%s: usage: gputrace %s %s", command->name, command->name,
+			  command->operands);
+}
+
+/* Operands and options mix freely, except before a command line to run. */
+static int parse(const struct gt_command *command, int argc, char **argv, struct gt_args *args)
+{
+	struct option longs[OPTIONS + 2];
+	char shorts[3 + 2 * OPTIONS + 2];
+	int value, status;
+
+	make_getopt(command, longs, shorts);
+	optind = 0;
+	opterr = 0;
+	while ((value = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+		if (value == 1) {
+			args->operands[args->operand_count++] = optarg;
+			continue;
+		}
+		if (value == 'h') {
+			gt_print_help(command);
+			return GT_EXIT_FINE;
+		}
+		status = value == ':' || value == '?' ? bad_option(command, value, argv)
+						      : take_option(command, value, args);
+		if (status >= 0)
+			return status;
+	}
+	while (optind < argc)
+		args->operands[args->operand_count++] = argv[optind++];
+	return check_operands(args);
+}
+
+int gt_parse_args(const struct gt_command *command, int argc, char **argv, struct gt_args *ret)
+{
+	*ret = (struct gt_args){
+		.command = command,
+		.device = GT_ANY_DEVICE,
+		.total = GT_TOTAL_IN_USE,
+		.to_us = UINT64_MAX,
+		.operands = calloc((size_t)argc + 1, sizeof(char *)),
+	};
+	return parse(command, argc, argv, ret);
+}
+
+/* ---- help and messages ----------------------------------------------------------------------- */
+
+void gt_print_help(const struct gt_command *command)
+{
+	printf("gputrace %s - %s\nUsage: gputrace %s %s%s\n%s\n", command->name, command->summary,
+	       command->name, command->options ? "[OPTIONS] " : "", command->operands,
+	       command->text);
+	for (size_t i = 0; i < OPTIONS; i++) {
+		char left[64];
+
+		if (!(command->options & options[i].bit))
+			continue;
+		snprintf(left, sizeof(left), "--%s%s%s", options[i].name,
+			 options[i].value ? " " : "", options[i].value ? options[i].value : "");
+		printf("  %-24s  %s\n", left, options[i].help);
+	}
+	printf("Examples:\n%s", command->examples);
+}
+
+int gt_message(int status, const char *format, ...)
+{
+	va_list arguments;
+	char text[2048], *safe;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	safe = gt_escape(text);
+	fprintf(stderr, "gputrace: %s\n", safe);
+	free(safe);
+	return status;
+}
+
+int gt_message_error(const struct gt_error *err)
+{
+	return gt_message(err->status ? err->status : GT_EXIT_UNREADABLE, "%s", err->text);
+}
+
+int gt_args_out(const struct gt_args *args, struct gt_out *ret)
+{
+	if (gt_out_open(ret, args->output, args->format, args->all) == 0)
+		return 0;
+	return gt_message(GT_EXIT_USAGE, "%s: cannot write: %s", args->output, strerror(errno));
+}
+
+int gt_args_done(const struct gt_args *args, struct gt_out *out, int status)
+{
+	if (gt_out_close(out) == 0)
+		return status;
+	return gt_message(GT_EXIT_UNREADABLE, "%s: not everything was written: %s",
+			  args->output ? args->output : "standard output", strerror(errno));
+}

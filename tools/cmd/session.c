@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+/* See session.h: from operands to opened traces and the devices in them. */
+#define _GNU_SOURCE
+#include "cmd/session.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include "model/xalloc.h"
+
+/* ---- operands to paths -------------------------------------------------------------------------
+ */
+
+static void add_path(struct gt_session *session, char *path)
+{
+	*GT_PUSH(session->paths, session->path_count) = path;
+}
+
+static int is_trace(const struct dirent *entry)
+{
+	return fnmatch("*" GT_SUFFIX, entry->d_name, 0) == 0;
+}
+
+static int add_directory(struct gt_session *session, const char *path)
+{
+	struct dirent **entries;
+	int count = scandir(path, &entries, is_trace, versionsort);
+	size_t length = strlen(path);
+
+	if (count < 0)
+		return gt_message(GT_EXIT_UNREADABLE, "%s: %s", path, strerror(errno));
+	for (int i = 0; i < count; i++) {
+		const char *slash = length && path[length - 1] == '/' ? "" : "/";
+
+		add_path(session, gt_xasprintf("%s%s%s", path, slash, entries[i]->d_name));
+		free(entries[i]);
+	}
+	free(entries);
+	if (count)
+		return 0;
+	return gt_message(GT_EXIT_UNREADABLE,
+			  "%s: no *%s files: no process used CUDA, or the library was not loaded; "
+			  "try: gputrace doctor",
+			  path, GT_SUFFIX);
+}
+
+static int expand(const struct gt_args *args, struct gt_session *session)
+{
+	for (size_t i = 0; i < args->operand_count; i++) {
+		struct stat info;
+		bool directory = stat(args->operands[i], &info) == 0 && S_ISDIR(info.st_mode);
+		int status;
+
+		if (!directory) {
+			add_path(session, gt_xstrdup(args->operands[i]));
+			continue;
+		}
+		status = add_directory(session, args->operands[i]);
+		if (status)
+			return status;
+	}
+	return 0;
+}
+
+/* ---- opening ------------------------------------------------------------------------------------
+ */
+
+int gt_session_open(const struct gt_args *args, struct gt_session *ret)
+{
+	struct gt_session session = {0};
+	int status = expand(args, &session);
+
+	for (size_t i = 0; !status && i < session.path_count; i++) {
+		struct gt_input *input = GT_PUSH(session.inputs, session.count);
+		struct gt_error err = {0};
+
+		if (gt_trace_open(session.paths[i], args->partial ? GT_OPEN_PARTIAL : 0,
+				  &input->trace, &err)) {
+			input->trace = NULL;
+			status = gt_message_error(&err);
+		}
+	}
+	if (status)
+		gt_session_close(&session);
+	else
+		*ret = session;
+	return status;
+}
+
+void gt_session_close(struct gt_session *session)
+{
+	for (size_t i = 0; i < session->count; i++) {
+		gt_symbols_free(session->inputs[i].symbols);
+		gt_trace_close(session->inputs[i].trace);
+	}
+	for (size_t i = 0; i < session->path_count; i++)
+		free(session->paths[i]);
+	free(session->inputs);
+	free(session->paths);
+	*session = (struct gt_session){0};
+}
+
+struct gt_symbols *gt_input_symbols(struct gt_input *input)
+{
+	if (!input->symbols)
+		input->symbols = gt_symbols_new(input->trace);
+	return input->symbols;
+}
+
+/* ---- devices ------------------------------------------------------------------------------------
+ */
+
+uint64_t gt_device_total(const struct gt_trace *trace, int device)
+{
+	uint64_t total = 0;
+
+	for (size_t i = 0; i < trace->device_count; i++)
+		if (trace->devices[i].ordinal == device && trace->devices[i].total)
+			total = trace->devices[i].total;
+	return total;
+}
+
+static bool is_wanted(const struct gt_args *args, const struct gt_trace_lane *lane)
+{
+	if (lane->device == GT_DEVICE_HOST || !lane->seq)
+		return false;
+	return args->device == GT_ANY_DEVICE || args->device == lane->device;
+}
+
+static int by_device(const void *a, const void *b)
+{
+	const struct gt_place *x = a, *y = b;
+
+	if (x->input != y->input)
+		return x->input < y->input ? -1 : 1;
+	return x->lane->device < y->lane->device ? -1 : x->lane->device > y->lane->device;
+}
+
+struct gt_places gt_places_of(const struct gt_args *args, struct gt_session *session)
+{
+	struct gt_places places = {0};
+
+	for (size_t i = 0; i < session->count; i++) {
+		struct gt_input *input = &session->inputs[i];
+
+		for (size_t l = 0; l < input->trace->lane_count; l++) {
+			const struct gt_trace_lane *lane = &input->trace->lanes[l];
+
+			if (!is_wanted(args, lane))
+				continue;
+			*GT_PUSH(places.places, places.count) = (struct gt_place){
+				.input = input,
+				.lane_index = l,
+				.lane = lane,
+				.device_total = gt_device_total(input->trace, lane->device),
+			};
+		}
+	}
+	if (places.count)
+		qsort(places.places, places.count, sizeof(*places.places), by_device);
+	return places;
+}
+
+int gt_check_places(const struct gt_args *args, const struct gt_places *places)
+{
+	if (places->count || args->device == GT_ANY_DEVICE)
+		return 0;
+	return gt_message(GT_EXIT_USAGE, "%s: no memory was asked for on GPU %d",
+			  args->operands[args->operand_count - 1], args->device);
+}
+
+/* Share of the card at the peak; a card of unknown size counts as one that holds any peak twice. */
+static double pressure(const struct gt_place *place, enum gt_total total)
+{
+	double peak = (double)place->lane->ctr.peak[total];
+
+	return place->device_total ? 1 + peak / (double)place->device_total : peak / 1e18;
+}
+
+const struct gt_place *gt_tightest(const struct gt_places *places, enum gt_total total)
+{
+	const struct gt_place *best = NULL;
+
+	for (size_t i = 0; i < places->count; i++)
+		if (!best || pressure(&places->places[i], total) > pressure(best, total))
+			best = &places->places[i];
+	return best;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+/* The traces that a command was given, opened, and what several commands say about them. */
+#ifndef GT_SESSION_H
+#define GT_SESSION_H
+
+#include <jansson.h>
+#include "cmd/cmd.h"
+#include "model/failure.h"
+#include "model/group.h"
+
+struct gt_input {
+	struct gt_trace *trace;
+	struct gt_symbols *symbols; /* made on first use: gt_input_symbols */
+};
+
+struct gt_session {
+	struct gt_input *inputs;
+	size_t count;
+	char **paths;
+	size_t path_count;
+};
+
+/* Files, and the traces in directories. 0, or the exit status after saying why. */
+int gt_session_open(const struct gt_args *args, struct gt_session *ret);
+void gt_session_close(struct gt_session *session);
+
+struct gt_symbols *gt_input_symbols(struct gt_input *input);
+
+struct gt_place { /* a device of a process */
+	struct gt_input *input;
+	size_t lane_index;
+	const struct gt_trace_lane *lane;
+	uint64_t device_total; /* 0 = unknown */
+};
+
+struct gt_places {
+	struct gt_place *places; /* by input, then device */
+	size_t count;
+};
+
+/* Devices that saw any event, those of --device only. */
+struct gt_places gt_places_of(const struct gt_args *args, struct gt_session *session);
+
+/* 0, or the exit status after saying that --device names none of them. */
+int gt_check_places(const struct gt_args *args, const struct gt_places *places);
+
+/* The place whose peak of the total comes closest to what its card has; NULL if there is none. */
+const struct gt_place *gt_tightest(const struct gt_places *places, enum gt_total total);
+
+uint64_t gt_device_total(const struct gt_trace *trace, int device);
+
+/* "GPU 0", "host", "GPU ?". */
+#define GT_DEVICE_TEXT 24
+const char *gt_device_text(int device, char buffer[GT_DEVICE_TEXT]);
+
+/* "5.23 of 8.00 GiB", or "5.23 GiB" when the card's size is not known. To be freed. */
+char *gt_of_card(uint64_t bytes, uint64_t device_total);
+
+/* The command line, cut to width columns (0 = whole). To be freed. */
+char *gt_command_line(const struct gt_trace *trace, size_t width);
+
+/* "running", "exited", "killed". */
+const char *gt_process_state(const struct gt_trace *trace);
+
+/* "in use", "torch", "driver": the level that --level chose. */
+const char *gt_level_text(enum gt_total total);
+
+/* "torch", "driver" or "torch and driver": the level of the rows. */
+const char *gt_rows_level(const struct gt_rows *rows);
+
+/* Lines about what is missing; prints nothing when nothing is. */
+void gt_print_loss(struct gt_out *out, const struct gt_trace *trace);
+size_t gt_loss_lines(const struct gt_trace *trace);
+
+uint64_t gt_lost_events(const struct gt_trace *trace);
+
+/* Since when all lanes have their history, in microseconds. */
+uint64_t gt_history_starts(const struct gt_trace *trace);
+
+/* ---- JSON ---- */
+
+json_t *gt_json_frames(struct gt_stack stack);
+
+/* {file, line, function} of a label's user frame; null when there is none. */
+json_t *gt_json_where(const struct gt_label *label);
+
+json_t *gt_json_stream(int32_t stream);
+json_t *gt_json_ordinal(int device);
+
+/* A holder: bytes, count, level, owner, category, stream, key, frames. */
+json_t *gt_json_holder(struct gt_input *input, const struct gt_trace_lane *lane,
+		       const struct gt_row *row, enum gt_by by, bool counted);
+
+#endif

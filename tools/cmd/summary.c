@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: MIT */
+/* gputrace summary: the answer in one screen; of a failed run, the screen of oom. */
+#include <stdlib.h>
+#include <string.h>
+#include "cmd/holders.h"
+#include "cmd/oom.h"
+#include "model/xalloc.h"
+#include "out/json.h"
+
+/* ---- one process -------------------------------------------------------------------------------
+ */
+
+static void print_answer(struct gt_out *out, const struct gt_place *place, enum gt_total total)
+{
+	char device[GT_DEVICE_TEXT];
+	char *peak = gt_of_card(place->lane->ctr.peak[total], place->device_total);
+
+	gt_line(out, GT_BOLD, "No failure. Peak %s%s on %s at %.3f s.", peak,
+		total == GT_TOTAL_RESERVED ? " held" : "",
+		gt_device_text(place->lane->device, device),
+		(double)place->lane->ctr.peak_us[total] / 1e6);
+	free(peak);
+}
+
+static void print_process(struct gt_out *out, const struct gt_trace *trace)
+{
+	char *line = gt_command_line(trace, out->terminal ? 44 : 0);
+
+	gt_line(out, GT_PLAIN, "%s   pid %u   %s   %.2f s", line, trace->header.pid,
+		gt_process_state(trace), (double)trace->last_us / 1e6);
+	free(line);
+}
+
+static const char *at_peak_title(const struct gt_args *args, const struct gt_rows *rows, char **ret)
+{
+	return *ret = gt_xasprintf("%s at the peak, %s (%s)",
+				   args->total == GT_TOTAL_RESERVED ? "Held" : "In use",
+				   gt_by_text(args->by), gt_rows_level(rows));
+}
+
+static void print_holders(struct gt_out *out, const struct gt_args *args,
+			  const struct gt_state *state, const struct gt_rows *rows,
+			  size_t other_lines)
+{
+	struct gt_field fields[GT_HOLDERS_FIELDS];
+	struct gt_table *table;
+	char *title;
+
+	gt_holders_fields(fields, at_peak_title(args, rows, &title), true);
+	table = gt_table_new(fields, GT_HOLDERS_FIELDS);
+	gt_holders_rows(table, out, rows, state->blocks_known);
+	gt_holders_total(table, 0, args->total == GT_TOTAL_RESERVED ? "held" : "in use",
+			 state->bytes, state->block_count, state->blocks_known);
+	gt_table_print(table, out, gt_screen_rows(out, other_lines));
+	gt_table_free(table);
+	free(title);
+}
+
+/* What was held when most was in use is not the most that was ever held; both are said. */
+static void print_held(struct gt_out *out, const struct gt_state *state,
+		       const struct gt_trace_lane *lane)
+{
+	char held[GT_SIZE_TEXT], used[GT_SIZE_TEXT], cached[GT_SIZE_TEXT], most[GT_SIZE_TEXT];
+
+	gt_size_text(lane->ctr.peak[GT_TOTAL_RESERVED], most);
+	if (!state->blocks_known) {
+		gt_line(out, GT_PLAIN, "Most held from the driver: %s.", most);
+		return;
+	}
+	gt_line(out, GT_PLAIN, "Held then %s = in use %s + cached %s. Most ever held: %s.",
+		gt_size_text(state->cur[GT_TOTAL_RESERVED], held),
+		gt_size_text(state->cur[GT_TOTAL_IN_USE], used),
+		gt_size_text(state->cur[GT_TOTAL_RESERVED] - state->cur[GT_TOTAL_IN_USE], cached),
+		most);
+}
+
+static void print_device_line(struct gt_out *out, const struct gt_place *place, enum gt_total total)
+{
+	char device[GT_DEVICE_TEXT], now[GT_SIZE_TEXT];
+	char *peak = gt_of_card(place->lane->ctr.peak[total], place->device_total);
+
+	gt_line(out, GT_PLAIN, "%s: peak %s, now %s, %llu refused.",
+		gt_device_text(place->lane->device, device), peak,
+		gt_size_text(place->lane->ctr.cur[total], now),
+		(unsigned long long)place->lane->ctr.failed);
+	free(peak);
+}
+
+static size_t count_survived(const struct gt_trace *trace)
+{
+	return trace->report_count;
+}
+
+static void print_survived(struct gt_out *out, const struct gt_trace *trace)
+{
+	size_t ends[4] = {0};
+
+	if (!count_survived(trace))
+		return;
+	for (size_t i = 0; i < trace->report_count; i++)
+		ends[gt_report_end(trace, &trace->reports[i])]++;
+	gt_line(out, GT_PLAIN,
+		"Requests refused: %zu granted on retry, %zu caught, %zu not memory.",
+		ends[GT_END_RECOVERED], ends[GT_END_CAUGHT],
+		ends[GT_END_FATAL] + ends[GT_END_OPEN]);
+}
+
+static int print_one(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)
+{
+	const struct gt_place *tightest = gt_tightest(places, args->total);
+	const struct gt_trace *trace = tightest->input->trace;
+	struct gt_state state;
+	struct gt_error err = {0};
+	struct gt_rows rows;
+
+	if (gt_state_get(trace, tightest->lane_index, args->total,
+			 (struct gt_when){.kind = GT_WHEN_PEAK}, &state, &err))
+		return gt_message_error(&err);
+	rows = gt_rows_of(&state, gt_input_symbols(tightest->input), args->by);
+	if (out->format == GT_FORMAT_TEXT) {
+		print_answer(out, tightest, args->total);
+		print_process(out, trace);
+	}
+	print_holders(out, args, &state, &rows,
+		      4 + gt_loss_lines(trace) + places->count + !!count_survived(trace));
+	if (out->format == GT_FORMAT_TEXT) {
+		print_held(out, &state, tightest->lane);
+		for (size_t i = 0; i < places->count; i++)
+			if (&places->places[i] != tightest)
+				print_device_line(out, &places->places[i], args->total);
+		print_survived(out, trace);
+		gt_print_loss(out, trace);
+		gt_next(out, "next: gputrace at peak FILE     gputrace timeline FILE");
+	}
+	gt_rows_clear(&rows);
+	gt_state_clear(&state);
+	return 0;
+}
+
+/* ---- several processes
+ * --------------------------------------------------------------------------- */
+
+static const char *rank_of(const struct gt_trace *trace)
+{
+	const struct gt_bytes *rank = gt_trace_info(trace, "env.RANK");
+
+	return rank && rank->length ? rank->text : "-";
+}
+
+static void add_place(struct gt_table *table, const struct gt_place *place, bool tightest)
+{
+	const struct gt_trace *trace = place->input->trace;
+	const struct gt_ctr *ctr = &place->lane->ctr;
+
+	gt_table_row(table, 0, 0, tightest ? GT_ROW_ACT : 0);
+	gt_table_text(table, rank_of(trace));
+	gt_table_number(table, place->lane->device);
+	gt_table_number(table, trace->header.pid);
+	gt_table_number(table, (int64_t)ctr->peak[GT_TOTAL_IN_USE]);
+	gt_table_number(table, (int64_t)ctr->peak[GT_TOTAL_RESERVED]);
+	if (place->device_total)
+		gt_table_number(table, (int64_t)place->device_total);
+	else
+		gt_table_unknown(table);
+	gt_table_number(table, (int64_t)ctr->failed);
+	gt_table_text(table,
+		      gt_input_headline(&(struct gt_args){.device = GT_ANY_DEVICE}, place->input)
+			      ? "out of memory"
+			      : gt_process_state(trace));
+}
+
+static void print_places(struct gt_out *out, const struct gt_places *places,
+			 const struct gt_place *tightest)
+{
+	static const struct gt_field fields[] = {
+		{"rank", NULL, GT_FIELD_TEXT, false},
+		{"device", "GPU", GT_FIELD_COUNT, false},
+		{"pid", NULL, GT_FIELD_COUNT, false},
+		{"peak_allocated", "peak in use MiB", GT_FIELD_BYTES, false},
+		{"peak_reserved", "peak held", GT_FIELD_BYTES, false},
+		{"device_total", "of card", GT_FIELD_BYTES, false},
+		{"refused", NULL, GT_FIELD_COUNT, false},
+		{"state", NULL, GT_FIELD_TEXT, false},
+	};
+	struct gt_table *table = gt_table_new(fields, sizeof(fields) / sizeof(fields[0]));
+
+	gt_table_unit(table, GT_UNIT_MIB);
+	for (size_t i = 0; i < places->count; i++)
+		add_place(table, &places->places[i], &places->places[i] == tightest);
+	gt_table_print(table, out, 0);
+	gt_table_free(table);
+}
+
+static int print_many(struct gt_out *out, const struct gt_args *args, struct gt_session *session,
+		      const struct gt_places *places)
+{
+	const struct gt_place *tightest = gt_tightest(places, args->total);
+	char device[GT_DEVICE_TEXT];
+	char *peak = gt_of_card(tightest->lane->ctr.peak[args->total], tightest->device_total);
+	char *line = gt_command_line(tightest->input->trace, out->terminal ? 56 : 0);
+
+	if (out->format == GT_FORMAT_TEXT) {
+		gt_line(out, GT_BOLD, "No failure. Tightest: pid %u on %s, peak %s.",
+			tightest->input->trace->header.pid,
+			gt_device_text(tightest->lane->device, device), peak);
+		gt_line(out, GT_PLAIN, "%s   %zu processes", line, session->count);
+	}
+	print_places(out, places, tightest);
+	if (out->format == GT_FORMAT_TEXT) {
+		for (size_t i = 0; i < session->count; i++)
+			gt_print_loss(out, session->inputs[i].trace);
+		gt_next(out, "next: gputrace %s",
+			session->paths[tightest->input - session->inputs]);
+	}
+	free(line);
+	free(peak);
+	return 0;
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------
+ */
+
+static json_t *json_device(const struct gt_place *place)
+{
+	const struct gt_trace_lane *lane = place->lane;
+	const struct gt_ctr *ctr = &lane->ctr;
+
+	return json_pack(
+		"{s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
+		"s:I, s:I, s:I, s:o}",
+		"ordinal", gt_json_ordinal(lane->device), "total",
+		gt_json_number(place->device_total, place->device_total), "allocated",
+		(json_int_t)ctr->cur[GT_TOTAL_IN_USE], "reserved",
+		(json_int_t)ctr->cur[GT_TOTAL_RESERVED], "cached",
+		(json_int_t)(ctr->cur[GT_TOTAL_RESERVED] - ctr->cur[GT_TOTAL_IN_USE]),
+		"peak_allocated", (json_int_t)ctr->peak[GT_TOTAL_IN_USE], "peak_reserved",
+		(json_int_t)ctr->peak[GT_TOTAL_RESERVED], "torch_allocated",
+		(json_int_t)ctr->cur[GT_TOTAL_TORCH], "peak_seconds",
+		gt_json_seconds(ctr->peak_us[GT_TOTAL_IN_USE], true), "torch_reserved",
+		(json_int_t)gt_pool_reserved(lane), "torch_peak_allocated",
+		(json_int_t)ctr->peak[GT_TOTAL_TORCH], "live_blocks", (json_int_t)ctr->live_count,
+		"events", (json_int_t)lane->seq, "allocations", (json_int_t)ctr->allocs, "frees",
+		(json_int_t)ctr->frees, "unknown_frees", (json_int_t)ctr->unknown_frees,
+		"implicit_frees", (json_int_t)ctr->implicit_frees, "failed",
+		(json_int_t)ctr->failed, "lost", (json_int_t)lane->lost, "history_starts",
+		gt_json_seconds(lane->history_us, true));
+}
+
+static json_t *json_lost(const struct gt_trace *trace)
+{
+	const uint64_t *lost = trace->header.lost;
+
+	return json_pack(
+		"{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "events",
+		(json_int_t)gt_lost_events(trace), "sites", (json_int_t)lost[GT_LOST_SITES],
+		"stacks", (json_int_t)lost[GT_LOST_STACKS], "truncated",
+		(json_int_t)lost[GT_LOST_TRUNCATED], "streams", (json_int_t)lost[GT_LOST_STREAMS],
+		"threads", (json_int_t)lost[GT_LOST_THREADS], "reports",
+		(json_int_t)lost[GT_LOST_REPORTS], "python", (json_int_t)lost[GT_LOST_PYTHON]);
+}
+
+static json_t *json_info(const struct gt_trace *trace, const char *key)
+{
+	const struct gt_bytes *info = gt_trace_info(trace, key);
+
+	return info ? gt_json_text(info->text, info->length) : json_null();
+}
+
+static json_t *json_process(const struct gt_args *args, const struct gt_input *input,
+			    const struct gt_places *places)
+{
+	const struct gt_trace *trace = input->trace;
+	json_t *devices = json_array();
+	char *line = gt_command_line(trace, 0);
+	json_t *process;
+
+	for (size_t i = 0; i < places->count; i++)
+		if (places->places[i].input == input)
+			json_array_append_new(devices, json_device(&places->places[i]));
+	process = json_pack(
+		"{s:o, s:I, s:I, s:o, s:o, s:o, s:s, s:o, s:b, s:o, s:o, s:I, s:o, s:b, s:o}",
+		"file", gt_json_name(trace->path), "pid", (json_int_t)trace->header.pid, "ppid",
+		(json_int_t)trace->header.ppid, "command_line", gt_json_name(line), "host",
+		json_info(trace, "host"), "rank", json_info(trace, "env.RANK"), "state",
+		gt_process_state(trace), "seconds", gt_json_seconds(trace->last_us, true), "oom",
+		gt_input_headline(args, input) != NULL, "stopped_seconds",
+		gt_json_seconds(trace->header.stop_us - 1, trace->header.stop_us), "history_starts",
+		gt_json_seconds(gt_history_starts(trace), true), "lost_events",
+		(json_int_t)gt_lost_events(trace), "lost", json_lost(trace), "partial",
+		trace->partial, "devices", devices);
+	free(line);
+	return process;
+}
+
+static void json(struct gt_out *out, const struct gt_args *args, struct gt_session *session,
+		 const struct gt_places *places)
+{
+	json_t *answer = gt_json_answer("summary"), *processes = json_array();
+
+	for (size_t i = 0; i < session->count; i++)
+		json_array_append_new(processes, json_process(args, &session->inputs[i], places));
+	json_object_set_new(answer, "processes", processes);
+	gt_json_print(out, answer);
+}
+
+static int print(struct gt_out *out, const struct gt_args *args, struct gt_session *session,
+		 const struct gt_places *places)
+{
+	struct gt_input *failed = gt_first_failed(args, session);
+
+	if (out->format == GT_FORMAT_JSON) {
+		json(out, args, session, places);
+	} else if (failed && out->format == GT_FORMAT_TEXT) {
+		gt_oom_screen(out, args, failed);
+	} else if (!places->count) {
+		gt_line(out, GT_BOLD, "No failure. No GPU memory was asked for.");
+		print_process(out, session->inputs[0].trace);
+	} else if (session->count > 1) {
+		return print_many(out, args, session, places);
+	} else {
+		return print_one(out, args, places);
+	}
+	return 0;
+}
+
+int gt_cmd_summary(struct gt_args *args)
+{
+	struct gt_session session;
+	struct gt_places places;
+	struct gt_out out;
+	int status = gt_session_open(args, &session);
+
+	if (status)
+		return status;
+	places = gt_places_of(args, &session);
+	status = gt_check_places(args, &places);
+	if (!status)
+		status = gt_args_out(args, &out);
+	if (!status)
+		status = gt_args_done(args, &out, print(&out, args, &session, &places));
+	free(places.places);
+	gt_session_close(&session);
+	return status;
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See failure.h. The recorder writes down what it can know at the time (granted later, went on);
+ * that a failure was the last thing a process did only shows afterwards, so it is decided here:
+ * exit() began and nothing followed = fatal; no exit() = the process runs, or was killed inside its
+ * retry.
+ */
+#include "model/failure.h"
+
+const char *gt_end_name(enum gt_end end)
+{
+	static const char *const names[] = {
+		[GT_END_RECOVERED] = "recovered",
+		[GT_END_CAUGHT] = "caught",
+		[GT_END_FATAL] = "fatal",
+		[GT_END_OPEN] = "open",
+	};
+
+	return names[end];
+}
+
+enum gt_end gt_report_end(const struct gt_trace *trace, const struct gt_report *report)
+{
+	if (report->outcome == GT_OUTCOME_RECOVERED)
+		return GT_END_RECOVERED;
+	if (report->outcome == GT_OUTCOME_CAUGHT)
+		return GT_END_CAUGHT;
+	return trace->header.exit_us ? GT_END_FATAL : GT_END_OPEN;
+}
+
+uint64_t gt_report_asked(const struct gt_report *report)
+{
+	return report->torch_requested ? report->torch_requested : report->requested;
+}
+
+/* A refusal for another reason than memory (a bad argument) is no out-of-memory. */
+static bool is_memory(const struct gt_report *report)
+{
+	return report->result == GT_CUDA_OUT_OF_MEMORY || report->torch_requested;
+}
+
+const struct gt_report *gt_headline(const struct gt_trace *trace)
+{
+	const struct gt_report *open = NULL;
+
+	for (size_t i = trace->report_count; i-- > 0;) {
+		const struct gt_report *report = &trace->reports[i];
+		enum gt_end end = gt_report_end(trace, report);
+
+		if (!is_memory(report))
+			continue;
+		if (end == GT_END_FATAL)
+			return report;
+		if (end == GT_END_OPEN && !open)
+			open = report;
+	}
+	return open;
+}
+
+size_t gt_report_lane(const struct gt_trace *trace, const struct gt_report *report)
+{
+	for (size_t i = 0; i < trace->lane_count; i++)
+		if (trace->lanes[i].lane == report->lane)
+			return i;
+	return trace->lane_count;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* Refused requests and how they ended. */
+#ifndef GT_FAILURE_H
+#define GT_FAILURE_H
+
+#include "read/trace.h"
+
+#define GT_CUDA_OUT_OF_MEMORY 2
+
+enum gt_end {
+	GT_END_RECOVERED, /* the same request was granted later */
+	GT_END_CAUGHT,	  /* the thread went on to allocate on this device */
+	GT_END_FATAL,	  /* neither, and the process ended */
+	GT_END_OPEN,	  /* still running, or killed before it could go on */
+};
+
+const char *gt_end_name(enum gt_end end);
+
+enum gt_end gt_report_end(const struct gt_trace *trace, const struct gt_report *report);
+
+/* Bytes asked, at the level of whoever asked first: torch's own figure if it came through torch. */
+uint64_t gt_report_asked(const struct gt_report *report);
+
+/* The failure that ended the run: the last fatal one, else the last open one, else NULL. */
+const struct gt_report *gt_headline(const struct gt_trace *trace);
+
+/* The lane of a report, by index into trace->lanes; lane_count when there is none. */
+size_t gt_report_lane(const struct gt_trace *trace, const struct gt_report *report);
+
+#endif

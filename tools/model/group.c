@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: MIT */
+/* See group.h. A row never mixes levels: what torch subdivides and what the driver handed out. */
+#include "model/group.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+#include "model/xalloc.h"
+
+struct bucket {
+	char *key; /* the label's key and the level */
+	size_t row;
+	UT_hash_handle hh;
+};
+
+struct grouping {
+	const struct gt_trace *trace;
+	const struct gt_trace_lane *lane;
+	struct gt_symbols *symbols;
+	enum gt_by by;
+	struct bucket *buckets;
+	struct gt_rows rows;
+};
+
+static struct gt_row *row_for(struct grouping *grouping, const struct gt_hold *hold)
+{
+	const struct gt_site_def *site = &grouping->lane->site_defs[hold->site];
+	bool torch = site->space == GT_SPACE_TORCH;
+	struct gt_label label;
+	struct bucket *bucket;
+	struct gt_row *row;
+	char *key;
+
+	gt_label_make(grouping->symbols, grouping->trace, site, hold->stream, grouping->by, &label);
+	key = gt_xasprintf("%d %s", torch, label.key);
+	HASH_FIND_STR(grouping->buckets, key, bucket);
+	if (bucket) {
+		free(key);
+		gt_label_clear(&label);
+		return &grouping->rows.rows[bucket->row];
+	}
+	bucket = gt_xcalloc(1, sizeof(*bucket));
+	bucket->key = key;
+	bucket->row = grouping->rows.count;
+	HASH_ADD_KEYPTR(hh, grouping->buckets, key, strlen(key), bucket);
+	row = GT_PUSH(grouping->rows.rows, grouping->rows.count);
+	row->label = label;
+	row->site = hold->site;
+	row->stream = hold->stream;
+	row->oldest_us = hold->oldest_us;
+	row->torch = torch;
+	return row;
+}
+
+static void add_hold(struct grouping *grouping, const struct gt_hold *hold)
+{
+	struct gt_row *row = row_for(grouping, hold);
+
+	row->bytes += hold->bytes;
+	row->count += hold->count;
+	if (hold->largest > row->largest)
+		row->largest = hold->largest;
+	if (hold->oldest_us < row->oldest_us)
+		row->oldest_us = hold->oldest_us;
+	if (hold->stream != row->stream)
+		row->stream = GT_STREAM_MIXED;
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	const struct gt_row *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? 1 : -1;
+	return strcmp(x->label.key, y->label.key);
+}
+
+static struct gt_rows finish(struct grouping *grouping)
+{
+	struct bucket *bucket, *next;
+
+	HASH_ITER(hh, grouping->buckets, bucket, next) {
+		HASH_DEL(grouping->buckets, bucket);
+		free(bucket->key);
+		free(bucket);
+	}
+	if (grouping->rows.count)
+		qsort(grouping->rows.rows, grouping->rows.count, sizeof(struct gt_row), by_bytes);
+	return grouping->rows;
+}
+
+struct gt_rows gt_rows_of(const struct gt_state *state, struct gt_symbols *symbols, enum gt_by by)
+{
+	struct grouping grouping = {
+		.trace = state->trace,
+		.lane = &state->trace->lanes[state->lane_index],
+		.symbols = symbols,
+		.by = by,
+	};
+
+	for (size_t i = 0; i < state->hold_count; i++)
+		add_hold(&grouping, &state->holds[i]);
+	return finish(&grouping);
+}
+
+struct gt_rows gt_rows_of_report(const struct gt_trace *trace, size_t lane_index,
+				 const struct gt_report *report, struct gt_symbols *symbols,
+				 enum gt_by by)
+{
+	struct grouping grouping = {
+		.trace = trace,
+		.lane = &trace->lanes[lane_index],
+		.symbols = symbols,
+		.by = by,
+	};
+
+	for (uint32_t i = 0; i < report->holders; i++) {
+		const struct gt_holder *holder = &report->holder[i];
+		struct gt_hold hold = {
+			.bytes = holder->bytes,
+			.count = holder->count,
+			.site = holder->site,
+			.stream = GT_STREAM_UNKNOWN,
+		};
+
+		if (holder->site < grouping.lane->site_count)
+			add_hold(&grouping, &hold);
+	}
+	return finish(&grouping);
+}
+
+void gt_rows_clear(struct gt_rows *rows)
+{
+	for (size_t i = 0; i < rows->count; i++)
+		gt_label_clear(&rows->rows[i].label);
+	free(rows->rows);
+	*rows = (struct gt_rows){0};
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See label.h. The default row is the chain of the user's own frames, outermost first: the
+ * innermost frame alone would blame a helper that everybody calls.
+ */
+#include "model/label.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "model/state.h"
+#include "model/xalloc.h"
+#include "symbols/library.h"
+
+const char *gt_by_name(enum gt_by by)
+{
+	static const char *const names[] = {
+		[GT_BY_LINE] = "line",	 [GT_BY_FUNCTION] = "function", [GT_BY_STACK] = "stack",
+		[GT_BY_SITE] = "site",	 [GT_BY_OWNER] = "owner",	[GT_BY_STREAM] = "stream",
+		[GT_BY_LEVEL] = "level",
+	};
+
+	return names[by];
+}
+
+static const char *base_name(const char *path, bool full)
+{
+	return full ? path : gt_base_name(path);
+}
+
+/* Where a C++ function's parameters begin: "f" of "f(int)", all of "operator()" and "(anonymous".
+ */
+static int name_length(const char *function)
+{
+	int depth = 0;
+
+	for (const char *at = function; *at; at++) {
+		if (*at == '<')
+			depth++;
+		else if (*at == '>' && depth)
+			depth--;
+		if (*at != '(' || depth || strncmp(at, "(anonymous", 10) == 0)
+			continue;
+		if (at == function || (at - function >= 8 && !strncmp(at - 8, "operator", 8)))
+			continue;
+		return (int)(at - function);
+	}
+	return (int)strlen(function);
+}
+
+static bool is_user(const struct gt_frame *frame)
+{
+	if (frame->kind == GT_FRAME_PYTHON)
+		return gt_library_of_python(frame->file) == GT_LIBRARY_USER;
+	return frame->kind != GT_FRAME_MARKER && *frame->file &&
+	       gt_library_of_object(frame->module) == GT_LIBRARY_USER &&
+	       gt_library_of_frame(frame->function, frame->file) == GT_LIBRARY_USER;
+}
+
+/* "file.c:12 f", ":12 f" in the same file, "libx.so f" without debug information. */
+static void put_frame(FILE *text, const struct gt_frame *frame, const char *file_before, bool full)
+{
+	const char *where = *frame->file ? frame->file : frame->module;
+	bool named = *where && !(file_before && strcmp(file_before, where) == 0);
+
+	if (named)
+		fputs(base_name(where, full), text);
+	if (frame->line)
+		fprintf(text, ":%d", frame->line);
+	fprintf(text, "%s%.*s", *where ? " " : "", name_length(frame->function), frame->function);
+}
+
+/* Frames of the user, outermost first; if there are none, the one that stands for the stack. */
+static void put_chain(FILE *text, struct gt_stack stack, const struct gt_frame *fallback, bool full)
+{
+	const char *before = NULL;
+
+	for (size_t i = stack.count; i-- > 0;) {
+		const struct gt_frame *frame = &stack.frames[i];
+
+		if (!is_user(frame))
+			continue;
+		fputs(before ? " > " : "", text);
+		put_frame(text, frame, before, full);
+		before = frame->file;
+	}
+	if (!before && fallback)
+		put_frame(text, fallback, NULL, full);
+	else if (!before)
+		fputs("(no stack)", text);
+}
+
+static void put_stack(FILE *text, struct gt_stack stack)
+{
+	for (size_t i = stack.count; i-- > 0;) {
+		const struct gt_frame *frame = &stack.frames[i];
+
+		fprintf(text, "%s:%d %s;", base_name(frame->file, false), frame->line,
+			frame->function);
+	}
+}
+
+struct parts { /* what labels are made from */
+	const struct gt_trace *trace;
+	const struct gt_site_def *site;
+	struct gt_stack stack;
+	const struct gt_frame *user;
+	const char *owner;
+	int32_t stream;
+};
+
+static void put_stream(FILE *text, const struct parts *parts)
+{
+	if (parts->stream == GT_STREAM_MIXED)
+		fputs("several streams", text);
+	else if (parts->stream < 0)
+		fputs("(stream unknown)", text);
+	else if (parts->stream == 0)
+		fputs("default stream", text);
+	else
+		fprintf(text, "stream %d", parts->stream);
+}
+
+static void put_function(FILE *text, const struct gt_frame *user, bool full)
+{
+	if (!user) {
+		fputs("(no stack)", text);
+		return;
+	}
+	if (*user->file)
+		fprintf(text, "%s ", base_name(user->file, full));
+	fprintf(text, "%.*s", name_length(user->function), user->function);
+}
+
+static const char *level_name(const struct gt_site_def *site)
+{
+	return site->space == GT_SPACE_TORCH ? "torch" : "driver";
+}
+
+static void put_text(FILE *text, const struct parts *parts, enum gt_by by, bool full)
+{
+	if (by == GT_BY_OWNER)
+		fputs(*parts->owner ? parts->owner : "(unknown)", text);
+	else if (by == GT_BY_STREAM)
+		put_stream(text, parts);
+	else if (by == GT_BY_LEVEL)
+		fputs(level_name(parts->site), text);
+	else if (by == GT_BY_FUNCTION)
+		put_function(text, parts->user, full);
+	else
+		put_chain(text, parts->stack, parts->user, full);
+}
+
+/*
+ * Keys must mean the same in two traces: no ids, no folders (a run is compared with the same
+ * program in another checkout).
+ */
+static void put_key(FILE *text, const struct parts *parts, enum gt_by by)
+{
+	if (by == GT_BY_STACK || by == GT_BY_SITE)
+		put_stack(text, parts->stack);
+	else
+		put_text(text, parts, by, false);
+	if (by == GT_BY_SITE)
+		fprintf(text, " %u %u %u", parts->site->api, parts->site->space, parts->site->mask);
+}
+
+static char *text_of(const struct parts *parts, enum gt_by by, bool full)
+{
+	char *text;
+	size_t length;
+	FILE *file = open_memstream(&text, &length);
+
+	put_text(file, parts, by, full);
+	fclose(file);
+	return text;
+}
+
+static char *key_of(const struct parts *parts, enum gt_by by)
+{
+	char *text;
+	size_t length;
+	FILE *file = open_memstream(&text, &length);
+
+	put_key(file, parts, by);
+	fclose(file);
+	return text;
+}
+
+static struct parts parts_of(struct gt_symbols *symbols, const struct gt_trace *trace,
+			     const struct gt_site_def *site, int32_t stream)
+{
+	return (struct parts){
+		.trace = trace,
+		.site = site,
+		.stack = gt_symbols_stack(symbols, site->native, site->python),
+		.user = gt_symbols_user_frame(symbols, site->native, site->python),
+		.owner = gt_symbols_owner(symbols, site->native),
+		.stream = stream,
+	};
+}
+
+void gt_label_make(struct gt_symbols *symbols, const struct gt_trace *trace,
+		   const struct gt_site_def *site, int32_t stream, enum gt_by by,
+		   struct gt_label *ret)
+{
+	struct parts parts = parts_of(symbols, trace, site, stream);
+
+	*ret = (struct gt_label){
+		.key = key_of(&parts, by),
+		.text = text_of(&parts, by, false),
+		.full = text_of(&parts, by, true),
+		.file = parts.user ? parts.user->file : "",
+		.function = parts.user ? parts.user->function : "",
+		.line = parts.user ? parts.user->line : 0,
+		.owner = parts.owner,
+	};
+}
+
+void gt_label_clear(struct gt_label *label)
+{
+	free(label->key);
+	free(label->text);
+	free(label->full);
+	*label = (struct gt_label){0};
+}
+
+char *gt_label_where(struct gt_symbols *symbols, const struct gt_site_def *site)
+{
+	const struct gt_frame *user = gt_symbols_user_frame(symbols, site->native, site->python);
+	char *text;
+	size_t length;
+	FILE *file;
+
+	if (!user)
+		return gt_xstrdup("-");
+	file = open_memstream(&text, &length);
+	put_frame(file, user, NULL, false);
+	fclose(file);
+	return text;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The names by which people tell holders apart. A stack becomes a label: a key that is equal for
+ * what belongs together, and the text of a row. The only part of model/ that looks at text; Python
+ * frames and categories enter here.
+ */
+#ifndef GT_LABEL_H
+#define GT_LABEL_H
+
+#include "symbols/symbols.h"
+
+enum gt_by {
+	GT_BY_LINE,	/* chain of the user's own frames: a.c:7 main > :6 step */
+	GT_BY_FUNCTION, /* the innermost of them, without line number */
+	GT_BY_STACK,	/* all frames */
+	GT_BY_SITE,	/* stack, call and level: as recorded */
+	GT_BY_OWNER,	/* library that asked for the memory */
+	GT_BY_STREAM,
+	GT_BY_LEVEL,
+};
+
+const char *gt_by_name(enum gt_by by);
+
+struct gt_label {
+	char *key;
+	char *text;	  /* short: base names of files */
+	char *full;	  /* the same with whole paths */
+	const char *file; /* of the user's frame; "" = unknown, as below */
+	const char *function;
+	const char *owner;
+	int line;
+};
+
+/* stream is an id of trace->streams or a GT_STREAM_* of state.h. */
+void gt_label_make(struct gt_symbols *symbols, const struct gt_trace *trace,
+		   const struct gt_site_def *site, int32_t stream, enum gt_by by,
+		   struct gt_label *ret);
+void gt_label_clear(struct gt_label *label);
+
+/* "grid.c:4 field", the user's frame alone; "-" when there is no stack. To be freed. */
+char *gt_label_where(struct gt_symbols *symbols, const struct gt_site_def *site);
+
+#endif

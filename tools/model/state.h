@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Who holds memory at a moment: for one lane and one of its totals, the bytes of each site. At the
+ * lifetime peak this needs no history; elsewhere the walk backwards gives it with all its blocks.
+ */
+#ifndef GT_STATE_H
+#define GT_STATE_H
+
+#include "model/walk.h"
+
+enum gt_when_kind {
+	GT_WHEN_PEAK,
+	GT_WHEN_OOM,
+	GT_WHEN_END, /* before teardown, if the process reached exit() */
+	GT_WHEN_TIME,
+};
+
+struct gt_when {
+	enum gt_when_kind kind;
+	uint64_t us; /* GT_WHEN_TIME */
+};
+
+#define GT_STREAM_MIXED	  (-1)
+#define GT_STREAM_UNKNOWN (-2)
+
+struct gt_hold { /* what one site holds */
+	uint64_t bytes;
+	uint64_t count, largest, oldest_us; /* only with gt_state.blocks_known */
+	uint32_t site;
+	int32_t stream; /* stream id or GT_STREAM_* */
+};
+
+struct gt_state {
+	const struct gt_trace *trace;
+	size_t lane_index;
+	enum gt_total total;
+	uint64_t seq, us;
+	uint64_t bytes;		 /* of the total; the holds add up to it */
+	uint64_t cur[GT_TOTALS]; /* all totals at the moment, only with blocks_known */
+	bool blocks_known;	 /* counts, streams, single blocks: the history reaches */
+	bool teardown;		 /* the end, but the history does not reach back before exit() */
+	struct gt_hold *holds;	 /* largest first */
+	size_t hold_count;
+	struct gt_block *blocks; /* those in the total; only with blocks_known */
+	size_t block_count;
+};
+
+/* 0, or -1 with err: no such moment, history gone, damage. */
+int gt_state_get(const struct gt_trace *trace, size_t lane_index, enum gt_total total,
+		 struct gt_when when, struct gt_state *ret, struct gt_error *err);
+void gt_state_clear(struct gt_state *state);
+
+#endif

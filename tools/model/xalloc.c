@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: MIT */
+/* See xalloc.h. Called from model/, out/ and cmd/. */
+#define _GNU_SOURCE
+#include "model/xalloc.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void *checked(void *pointer)
+{
+	if (pointer)
+		return pointer;
+	fputs("gputrace: no memory left on this machine to read the trace\n", stderr);
+	exit(3);
+}
+
+void *gt_xcalloc(size_t count, size_t size)
+{
+	return checked(calloc(count ? count : 1, size));
+}
+
+void *gt_xrealloc(void *old, size_t count, size_t size)
+{
+	return checked(reallocarray(old, count, size));
+}
+
+char *gt_xstrdup(const char *text)
+{
+	return checked(strdup(text));
+}
+
+char *gt_xvasprintf(const char *format, va_list arguments)
+{
+	char *text;
+
+	return vasprintf(&text, format, arguments) < 0 ? checked(NULL) : text;
+}
+
+char *gt_xasprintf(const char *format, ...)
+{
+	va_list arguments;
+	char *text;
+
+	va_start(arguments, format);
+	text = gt_xvasprintf(format, arguments);
+	va_end(arguments);
+	return text;
+}
