@@ -150,9 +150,10 @@ static void print_request(struct gt_out *out, const struct failure *failure)
 	free(through);
 }
 
-static void ledger_row(struct gt_table *table, const char *name, int64_t bytes)
+static void ledger_row(struct gt_table *table, unsigned int part_of, const char *name,
+		       int64_t bytes)
 {
-	gt_table_row(table, 2, 0, GT_ROW_SCREEN);
+	gt_table_row(table, part_of, 0, GT_ROW_SCREEN);
 	gt_table_text(table, name);
 	gt_table_number(table, bytes);
 }
@@ -180,14 +181,12 @@ static void add_ledger(struct gt_table *table, struct gt_out *out, const struct 
 		gt_table_number(table, (int64_t)(in_use(failure) - listed));
 	}
 	gt_holders_total(table, whole ? 2 : 0, "in use", in_use(failure), 0, false);
-	if (cached(failure) || whole)
-		gt_table_row(table, whole ? 2 : 0, 0, GT_ROW_SCREEN),
-			gt_table_text(table, "cached by torch"),
-			gt_table_number(table, (int64_t)cached(failure));
+	if (cached(failure))
+		ledger_row(table, whole ? 2 : 0, "cached by torch", (int64_t)cached(failure));
 	if (!whole)
 		return;
-	ledger_row(table, "others, context, modules, unexplained", rest(failure));
-	ledger_row(table, "free", (int64_t)failure->report->device_free);
+	ledger_row(table, 2, "others, context, modules, unexplained", rest(failure));
+	ledger_row(table, 2, "free", (int64_t)failure->report->device_free);
 	gt_table_row(table, 0, 2, GT_ROW_SCREEN);
 	gt_table_text(table, "device");
 	gt_table_number(table, (int64_t)failure->report->device_total);

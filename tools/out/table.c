@@ -131,22 +131,32 @@ static void round_parts(struct gt_table *table, size_t column, unsigned int sum,
 	free(parts);
 }
 
-/* A percentage is of the sum that the row belongs to, so each outermost sum has its own divisor. */
-static void round_column(struct gt_table *table, size_t column)
+/* Percentages are of sum 1, the holders, and of nothing else in the table. */
+static void round_percent(struct gt_table *table, size_t column)
 {
-	bool percent = table->fields[column].kind == GT_FIELD_PERCENT;
+	for (size_t r = 0; r < table->row_count; r++) {
+		struct value *cell = &table->rows[r].cells[column];
+
+		if (table->rows[r].sum_of != 1 || cell->number <= 0)
+			continue;
+		cell->shown = 100;
+		round_parts(table, column, 1, cell->number, 100, 100);
+	}
+}
+
+static void round_bytes(struct gt_table *table, size_t column)
+{
+	int64_t divisor = gt_unit_bytes(table->unit);
 
 	for (size_t r = 0; r < table->row_count; r++) {
 		struct row *row = &table->rows[r];
 		struct value *cell = &row->cells[column];
-		int64_t divisor = percent ? cell->number : gt_unit_bytes(table->unit);
 
 		if (row->part_of || !cell->known)
 			continue;
-		cell->shown = percent ? 100 : gt_round_to(cell->number, divisor);
-		if (row->sum_of && divisor > 0)
-			round_parts(table, column, row->sum_of, divisor, percent ? 100 : 1,
-				    cell->shown);
+		cell->shown = gt_round_to(cell->number, divisor);
+		if (row->sum_of)
+			round_parts(table, column, row->sum_of, divisor, 1, cell->shown);
 	}
 }
 
@@ -175,8 +185,10 @@ static void round_all(struct gt_table *table)
 	for (size_t c = 0; c < table->field_count; c++) {
 		enum gt_field_kind kind = table->fields[c].kind;
 
-		if (is_rounded(kind))
-			round_column(table, c);
+		if (kind == GT_FIELD_BYTES)
+			round_bytes(table, c);
+		else if (kind == GT_FIELD_PERCENT)
+			round_percent(table, c);
 		for (size_t r = 0; r < table->row_count; r++) {
 			struct value *cells = table->rows[r].cells;
 
@@ -253,14 +265,13 @@ static const char *field_title(const struct gt_table *table, size_t column)
 }
 
 /* As people read it. "<1" is something that rounds to nothing; "0" is nothing. */
-static char *shown_text(const struct gt_table *table, const struct value *cell, size_t column)
+static char *shown_text(const struct gt_table *table, const struct row *row, size_t column)
 {
 	enum gt_field_kind kind = table->fields[column].kind;
+	const struct value *cell = &row->cells[column];
 
-	if (!cell->known && kind == GT_FIELD_TEXT)
-		return gt_xstrdup("");
 	if (!cell->known)
-		return gt_xstrdup("-");
+		return gt_xstrdup(kind == GT_FIELD_TEXT || row->flags & GT_ROW_SCREEN ? "" : "-");
 	if (kind == GT_FIELD_TEXT)
 		return gt_xstrdup(cell->text);
 	if (kind == GT_FIELD_SECONDS)
@@ -283,8 +294,7 @@ static void measure(const struct gt_table *table, size_t *widths)
 		widths[c] = gt_text_width(field_title(table, c));
 		for (size_t r = 0; r < table->row_count; r++) {
 			const struct row *row = &table->rows[r];
-			char *text =
-				row->folded ? gt_xstrdup("") : shown_text(table, &row->cells[c], c);
+			char *text = row->folded ? gt_xstrdup("") : shown_text(table, row, c);
 			size_t width = gt_text_width(text) + (c ? 0 : 2);
 
 			free(text);
@@ -374,7 +384,7 @@ static void put_text_row(const struct gt_table *table, struct gt_out *out, const
 	bool act = row->flags & GT_ROW_ACT;
 
 	for (size_t c = 0; c < table->field_count; c++) {
-		char *text = shown_text(table, &row->cells[c], c);
+		char *text = shown_text(table, row, c);
 
 		texts[c] = gt_xasprintf("%s%s", c ? "" : "  ", text);
 		free(text);
@@ -471,7 +481,7 @@ static void print_md(struct gt_table *table, struct gt_out *out)
 	fputs("|\n", out->file);
 	for (size_t r = 0; r < table->row_count; r++) {
 		for (size_t c = 0; c < table->field_count; c++) {
-			char *text = shown_text(table, &table->rows[r].cells[c], c);
+			char *text = shown_text(table, &table->rows[r], c);
 
 			fputs("| ", out->file);
 			put_md_text(out, text);
