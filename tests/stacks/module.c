@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* A loadable module; compilations with other FRAME have the same layout and other frame sizes. */
+void enter(void (*call)(void *), void *arg);
+static __attribute__((noinline)) void inner(void (*call)(void *), void *arg);
+
+static void inner(void (*call)(void *), void *arg)
+{
+	volatile char local[FRAME];
+
+	local[0] = 1;
+	call(arg);
+	local[FRAME - 1] = local[0];
+}
+
+void enter(void (*call)(void *), void *arg)
+{
+	volatile char local[FRAME * 2];
+
+	local[0] = 1;
+	inner(call, arg);
+	local[FRAME - 1] = local[0];
+}

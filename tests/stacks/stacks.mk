@@ -1,0 +1,66 @@
+# Native stack capture against libgcc and libunwind: the library's own objects with a recorder that
+# keeps definitions in memory.
+
+CHECKS += unwind
+DEPS += libunwind8
+T_STACKS := $(O)/stacks
+STACK_OBJ := $(patsubst %,$(P)/%.c.o,stack_native unwind_own unwind_cfi unwind_other modules sites \
+	intern elf)
+STACK_CFLAGS = $(CFLAGS_ALL) -D_GNU_SOURCE -Wno-missing-prototypes -pthread
+STACK_CXXFLAGS = -std=gnu++17 -Wall -Wextra -Werror -Wno-unused-parameter -g -Iinclude -MMD -MP
+CLANG := $(shell command -v clang)
+
+# NAME|COMPILER|FLAGS
+STACK_VARIANTS := gcc_O2|gcc|-O2 gcc_O0|gcc|-O0 gcc_O2_fp|gcc|-O2%-fno-omit-frame-pointer \
+	gcc_O3_nofp|gcc|-O3%-fomit-frame-pointer%-mavx2 gcc_Os|gcc|-Os \
+	$(if $(CLANG),clang_O2|clang|-O2 clang_O0|clang|-O0 clang_O2_fp|clang|-O2%-fno-omit-frame-pointer)
+variant = $(word $(2),$(subst |, ,$(1)))
+variant_flags = $(subst %, ,$(call variant,$(1),3))
+STACK_NAMES := $(foreach v,$(STACK_VARIANTS),$(call variant,$(v),1))
+
+define STACK_VARIANT
+$(T_STACKS)/hook_$(call variant,$(1),1).o: tests/stacks/hook.c
+	@mkdir -p $$(@D)
+	$$(Q)$(call variant,$(1),2) $$(STACK_CFLAGS) $(call variant_flags,$(1)) \
+		-DHOOK=hook_$(call variant,$(1),1) -c -o $$@ $$<
+$(T_STACKS)/scenes_$(call variant,$(1),1).o: tests/stacks/scenes.cc
+	@mkdir -p $$(@D)
+	$$(call say,CXX,$$< ($(call variant,$(1),1)))
+	$$(Q)$(subst gcc,g++,$(subst clang,clang++,$(call variant,$(1),2))) $$(STACK_CXXFLAGS) \
+		$(call variant_flags,$(1)) -DNAME=scenes_$(call variant,$(1),1) \
+		-DFLAGS='"$(call variant,$(1),1)"' -c -o $$@ $$<
+endef
+$(foreach v,$(STACK_VARIANTS),$(eval $(call STACK_VARIANT,$(v))))
+
+$(T_STACKS)/hooks.o: tests/stacks/hooks.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(STACK_CFLAGS) -DHOOKS='${STACK_NAMES:%=X(hook_%)}' \
+		-DSCENES='${STACK_NAMES:%=X(scenes_%)}' -c -o $@ $<
+
+$(T_STACKS)/%.o: tests/stacks/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(STACK_CFLAGS) -c -o $@ $<
+
+$(T_STACKS)/unwind: $(patsubst %,$(T_STACKS)/%.o,unwind check double hooks) \
+		$(STACK_NAMES:%=$(T_STACKS)/hook_%.o) $(STACK_NAMES:%=$(T_STACKS)/scenes_%.o) $(STACK_OBJ)
+	$(call say,LD,$@)
+	$(Q)$(CXX) -rdynamic -o $@ $^ -pthread -ldl -lgcc_s
+
+# Frames of other sizes in code of the same size.
+$(T_STACKS)/module_%.so: tests/stacks/module.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(STACK_CFLAGS) -fPIC -shared -DFRAME=$* -o $@ $<
+
+$(T_STACKS)/bare.so: tests/stacks/bare.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(STACK_CFLAGS) -fPIC -shared -fomit-frame-pointer -fno-asynchronous-unwind-tables \
+		-fno-unwind-tables -o $@ $<
+
+STACK_MODULES := $(T_STACKS)/module_200.so $(T_STACKS)/module_296.so $(T_STACKS)/bare.so
+
+.PHONY: check-unwind
+check-unwind: $(T_STACKS)/unwind $(STACK_MODULES)
+	$(Q)CHECK_STRICT=1 timeout 120 $(T_STACKS)/unwind $(STACK_MODULES) $(T_STACKS)
+
+-include $(wildcard $(T_STACKS)/*.d)
