@@ -169,6 +169,8 @@ struct gt_where gt_where_capture(const struct gt_regs *regs)
 
 	if (gt_options.stacks & GT_STACKS_NATIVE)
 		where.native = native(regs);
+	if (gt_options.stacks & GT_STACKS_PYTHON)
+		where.python = gt_python_capture();
 	return where;
 }
 
@@ -181,6 +183,8 @@ void gt_stacks_start(void)
 {
 	if (gt_options.stacks & GT_STACKS_NATIVE)
 		gt_other_start();
+	if (gt_options.stacks & GT_STACKS_PYTHON)
+		gt_python_start();
 	process = gt_pid();
 }
 
@@ -188,5 +192,6 @@ void gt_stacks_fork_child(void)
 {
 	gt_modules_forget();
 	gt_nodes_forget();
+	gt_python_fork_child();
 	process = gt_pid();
 }

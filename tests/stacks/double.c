@@ -73,6 +73,19 @@ void gt_count_lost(enum gt_lost why)
 	__atomic_add_fetch(&lost[why], 1, __ATOMIC_RELAXED);
 }
 
+uint32_t gt_python_capture(void)
+{
+	return 0;
+}
+
+void gt_python_start(void)
+{
+}
+
+void gt_python_fork_child(void)
+{
+}
+
 /* ---- definitions ----------------------------------------------------------------------------- */
 
 static bool module_mapped(uint64_t pc)
