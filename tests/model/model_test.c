@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The model against brute force: random event programs with their full list of events, also such
+ * whose beginning the ring has dropped. Whatever the model says of an earlier moment must be what
+ * applying all events up to it gives.
+ */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "../read/writer.h"
+#include "model/diff.h"
+#include "model/group.h"
+#include "model/series.h"
+#include "model/state.h"
+
+#define PROGRAMS 60
+
+struct program {
+	struct written *written;
+	struct gt_trace *trace;
+	char path[64];
+};
+
+static void open_program(struct program *program, uint64_t seed, size_t ring)
+{
+	struct writer_options options = {
+		.seed = seed * 7919 + 1,
+		.events = 3000,
+		.lanes = 2,
+		.cap = 64,
+		.extent = 16384,
+		.ring = ring,
+		.sites = 23,
+		.live = 40,
+	};
+	struct gt_error err = {0};
+
+	snprintf(program->path, sizeof(program->path), "/tmp/gt-model-%d.gtrace", (int)getpid());
+	program->written = writer_make(&options);
+	cr_assert_eq(writer_save(program->written, program->path, program->written->size), 0);
+	cr_assert_eq(gt_trace_open(program->path, 0, &program->trace, &err), 0, "%s", err.text);
+}
+
+static void close_program(struct program *program)
+{
+	gt_trace_close(program->trace);
+	writer_free(program->written);
+	unlink(program->path);
+}
+
+/* ---- brute force
+ * --------------------------------------------------------------------------------- */
+
+struct world {
+	struct gt_block blocks[4096];
+	size_t count;
+	int64_t cur[GT_TOTALS];
+	int64_t peak[GT_TOTALS];
+	uint64_t peak_seq[GT_TOTALS];
+};
+
+static bool is_block(const struct gt_block *block, const struct gt_event *event)
+{
+	return block->addr == event->addr && block->space == event->space;
+}
+
+static void begin_block(struct world *world, const struct gt_event *event)
+{
+	cr_assert_lt(world->count, sizeof(world->blocks) / sizeof(world->blocks[0]));
+	world->blocks[world->count++] = (struct gt_block){
+		.addr = event->addr,
+		.size = event->size,
+		.birth_us = event->birth_us,
+		.site = event->site,
+		.stream = event->stream,
+		.thread = event->birth_thread,
+		.space = event->space,
+	};
+}
+
+static void end_block(struct world *world, const struct gt_event *event)
+{
+	for (size_t i = 0; i < world->count; i++)
+		if (is_block(&world->blocks[i], event)) {
+			world->blocks[i] = world->blocks[--world->count];
+			return;
+		}
+	cr_assert_fail("a free of a block that is not there");
+}
+
+static void apply(struct world *world, const struct gt_trace_lane *lane,
+		  const struct gt_event *event)
+{
+	int sign = event->op == GT_OP_ALLOC || event->op == GT_OP_UNFREE	 ? 1
+		   : event->op == GT_OP_FREE || event->op == GT_OP_IMPLICIT_FREE ? -1
+										 : 0;
+
+	if (sign > 0)
+		begin_block(world, event);
+	else if (sign < 0)
+		end_block(world, event);
+	for (int k = 0; k < GT_TOTALS; k++) {
+		if (!(lane->site_defs[event->site].mask & 1u << k))
+			continue;
+		world->cur[k] += sign * (int64_t)event->size;
+		if (world->cur[k] > world->peak[k]) {
+			world->peak[k] = world->cur[k];
+			world->peak_seq[k] = event->seq;
+		}
+	}
+}
+
+static struct world *world_at(const struct program *program, size_t lane_index, uint64_t seq)
+{
+	const struct gt_trace_lane *lane = &program->trace->lanes[lane_index];
+	const struct written_lane *all = &program->written->lanes[lane->lane];
+	struct world *world = calloc(1, sizeof(*world));
+
+	for (size_t i = 0; i < all->count && all->events[i].seq <= seq; i++)
+		apply(world, lane, &all->events[i]);
+	return world;
+}
+
+static int by_key(const void *a, const void *b)
+{
+	const struct gt_block *x = a, *y = b;
+
+	if (x->addr != y->addr)
+		return x->addr < y->addr ? -1 : 1;
+	return (int)x->space - (int)y->space;
+}
+
+static void same_blocks(struct gt_block *a, size_t count_a, struct gt_block *b, size_t count_b)
+{
+	cr_assert_eq(count_a, count_b);
+	qsort(a, count_a, sizeof(*a), by_key);
+	qsort(b, count_b, sizeof(*b), by_key);
+	for (size_t i = 0; i < count_a; i++) {
+		cr_assert_eq(a[i].addr, b[i].addr);
+		cr_assert_eq(a[i].space, b[i].space);
+		cr_assert_eq(a[i].size, b[i].size);
+		cr_assert_eq(a[i].site, b[i].site);
+		cr_assert_eq(a[i].stream, b[i].stream);
+		cr_assert_eq(a[i].birth_us, b[i].birth_us);
+	}
+}
+
+static uint64_t site_bytes(const struct world *world, uint32_t site)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < world->count; i++)
+		if (world->blocks[i].site == site)
+			sum += world->blocks[i].size;
+	return sum;
+}
+
+/* ---- tests
+ * ---------------------------------------------------------------------------------------- */
+
+static void check_moment(const struct program *program, size_t lane_index, uint64_t seq)
+{
+	struct world *world = world_at(program, lane_index, seq);
+	struct gt_moment moment;
+	struct gt_error err = {0};
+
+	cr_assert_eq(gt_moment_get(program->trace, lane_index, seq, UINT64_MAX, &moment, &err), 0,
+		     "%s", err.text);
+	cr_assert_eq(moment.seq, seq);
+	same_blocks(moment.blocks, moment.block_count, world->blocks, world->count);
+	for (int k = 0; k < GT_TOTALS; k++)
+		cr_assert_eq((int64_t)moment.cur[k], world->cur[k]);
+	gt_moment_clear(&moment);
+	free(world);
+}
+
+Test(walk, equals_brute_force_at_every_reach)
+{
+	size_t dropped = 0;
+
+	for (uint64_t seed = 0; seed < PROGRAMS; seed++) {
+		struct program program;
+
+		open_program(&program, seed, seed % 2 ? 6 : 1000);
+		for (size_t l = 0; l < program.trace->lane_count; l++) {
+			const struct gt_trace_lane *lane = &program.trace->lanes[l];
+			uint64_t first = lane->history_first - 1;
+
+			dropped += first > 0;
+			check_moment(&program, l, lane->seq);
+			check_moment(&program, l, first);
+			for (uint64_t i = 0; i < 5; i++)
+				check_moment(&program, l,
+					     first + (lane->seq - first) * (i * 37 % 101) / 101);
+		}
+		close_program(&program);
+	}
+	cr_assert_gt(dropped, 20);
+}
+
+Test(walk, says_since_when_there_is_history)
+{
+	struct program program;
+	struct gt_moment moment;
+	struct gt_error err = {0};
+
+	open_program(&program, 5, 6);
+	cr_assert_gt(program.trace->lanes[0].history_first, 1);
+	cr_assert_eq(gt_moment_get(program.trace, 0, 1, UINT64_MAX, &moment, &err), -1);
+	cr_assert_eq(err.status, 2);
+	cr_assert_not_null(strstr(err.text, "history starts at"));
+	close_program(&program);
+}
+
+static void check_peak(const struct program *program, size_t l, enum gt_total total)
+{
+	const struct gt_trace_lane *lane = &program->trace->lanes[l];
+	struct world *all = world_at(program, l, lane->seq);
+	struct world *then = world_at(program, l, all->peak_seq[total]);
+	struct gt_when when = {.kind = GT_WHEN_PEAK};
+	struct gt_state state;
+	struct gt_error err = {0};
+	uint64_t sum = 0;
+
+	cr_assert_eq(gt_state_get(program->trace, l, total, when, &state, &err), 0);
+	cr_assert_eq((int64_t)state.bytes, all->peak[total]);
+	cr_assert_eq(state.seq, all->peak_seq[total]);
+	for (size_t i = 0; i < state.hold_count; i++) {
+		cr_assert_eq(state.holds[i].bytes, site_bytes(then, state.holds[i].site));
+		cr_assert(!i || state.holds[i].bytes <= state.holds[i - 1].bytes);
+		sum += state.holds[i].bytes;
+	}
+	cr_assert_eq(sum, state.bytes);
+	gt_state_clear(&state);
+	free(then);
+	free(all);
+}
+
+Test(peak, holders_equal_brute_force_with_and_without_history)
+{
+	size_t without = 0;
+
+	for (uint64_t seed = 0; seed < PROGRAMS; seed++) {
+		struct program program;
+
+		open_program(&program, seed, seed % 2 ? 6 : 1000);
+		for (size_t l = 0; l < program.trace->lane_count; l++)
+			for (int k = 0; k < GT_TOTALS; k++) {
+				const struct gt_trace_lane *lane = &program.trace->lanes[l];
+
+				without += !gt_history_reaches(lane, lane->ctr.peak_seq[k]);
+				check_peak(&program, l, (enum gt_total)k);
+			}
+		close_program(&program);
+	}
+	cr_assert_gt(without, 20);
+}
+
+static void check_points(const struct program *program, size_t l)
+{
+	const struct gt_trace_lane *lane = &program->trace->lanes[l];
+	const struct written_lane *all = &program->written->lanes[lane->lane];
+	struct world *world = calloc(1, sizeof(*world));
+	struct gt_series series;
+	struct gt_error err = {0};
+	size_t at = 0;
+
+	cr_assert_eq(gt_series_get(program->trace, l, 0, UINT64_MAX, 0, &series, &err), 0);
+	for (size_t i = 0; i < all->count && all->events[i].seq <= lane->seq; i++) {
+		apply(world, lane, &all->events[i]);
+		if (all->events[i].seq < lane->history_first || !gt_event_sign(&all->events[i]))
+			continue;
+		cr_assert_lt(at, series.count);
+		cr_assert_eq(series.points[at].us, all->events[i].us);
+		for (int k = 0; k < GT_TOTALS; k++)
+			cr_assert_eq((int64_t)series.points[at].max[k], world->cur[k]);
+		at++;
+	}
+	cr_assert_eq(at, series.count);
+	gt_series_clear(&series);
+	free(world);
+}
+
+/* The largest value that a total has at any instant of [from, to). */
+static int64_t largest_in(const struct program *program, size_t l, int k, uint64_t from,
+			  uint64_t to)
+{
+	const struct gt_trace_lane *lane = &program->trace->lanes[l];
+	const struct written_lane *all = &program->written->lanes[lane->lane];
+	struct world *world = calloc(1, sizeof(*world));
+	int64_t most = -1;
+
+	for (size_t i = 0; i < all->count && all->events[i].us < to; i++) {
+		if (all->events[i].us >= from && gt_event_sign(&all->events[i]) &&
+		    world->cur[k] > most)
+			most = world->cur[k];
+		apply(world, lane, &all->events[i]);
+		if (all->events[i].us >= from && world->cur[k] > most)
+			most = world->cur[k];
+	}
+	if (world->cur[k] > most)
+		most = world->cur[k];
+	free(world);
+	return most;
+}
+
+static void check_slices(const struct program *program, size_t l, size_t slices)
+{
+	const struct gt_trace_lane *lane = &program->trace->lanes[l];
+	uint64_t from = lane->history_us, to = program->trace->last_us;
+	struct gt_series series;
+	struct gt_error err = {0};
+
+	cr_assert_eq(gt_series_get(program->trace, l, from, to, slices, &series, &err), 0);
+	cr_assert_eq(series.count, slices);
+	for (size_t i = 0; i < slices; i++) {
+		/* us belongs to slice (us - from) * slices / (to - from + 1). */
+		uint64_t begin = from + ((to - from + 1) * i + slices - 1) / slices;
+		uint64_t end = from + ((to - from + 1) * (i + 1) + slices - 1) / slices;
+
+		for (int k = 0; k < GT_TOTALS; k++)
+			cr_assert_eq((int64_t)series.points[i].max[k],
+				     largest_in(program, l, k, begin, end));
+	}
+	gt_series_clear(&series);
+}
+
+Test(series, equals_brute_force)
+{
+	for (uint64_t seed = 0; seed < 12; seed++) {
+		struct program program;
+
+		open_program(&program, seed, seed % 2 ? 6 : 1000);
+		for (size_t l = 0; l < program.trace->lane_count; l++) {
+			check_points(&program, l);
+			check_slices(&program, l, 7);
+			check_slices(&program, l, 100);
+		}
+		close_program(&program);
+	}
+}
+
+static struct gt_rows rows_at_peak(struct program *program, struct gt_symbols *symbols,
+				   enum gt_by by, uint64_t *ret_bytes)
+{
+	struct gt_when when = {.kind = GT_WHEN_PEAK};
+	struct gt_state state;
+	struct gt_error err = {0};
+	struct gt_rows rows;
+
+	cr_assert_eq(gt_state_get(program->trace, 0, GT_TOTAL_IN_USE, when, &state, &err), 0);
+	rows = gt_rows_of(&state, symbols, by);
+	*ret_bytes = state.bytes;
+	gt_state_clear(&state);
+	return rows;
+}
+
+Test(diff, rows_add_up_for_every_grouping_of_random_pairs)
+{
+	for (uint64_t seed = 0; seed < 50; seed++) {
+		struct program a, b;
+		struct gt_symbols *symbols_a, *symbols_b;
+
+		open_program(&a, seed * 2, 1000);
+		unlink(a.path);
+		open_program(&b, seed * 2 + 1, 6);
+		symbols_a = gt_symbols_new(a.trace);
+		symbols_b = gt_symbols_new(b.trace);
+		for (enum gt_by by = GT_BY_LINE; by <= GT_BY_LEVEL; by++) {
+			uint64_t bytes_a, bytes_b;
+			int64_t sum = 0;
+			struct gt_rows rows_a = rows_at_peak(&a, symbols_a, by, &bytes_a);
+			struct gt_rows rows_b = rows_at_peak(&b, symbols_b, by, &bytes_b);
+			struct gt_diff diff = gt_diff_rows(&rows_a, &rows_b);
+
+			for (size_t i = 0; i < diff.count; i++)
+				sum += (int64_t)diff.rows[i].bytes_b -
+				       (int64_t)diff.rows[i].bytes_a;
+			cr_assert_eq(sum, (int64_t)bytes_b - (int64_t)bytes_a);
+			cr_assert_eq(diff.bytes_a, bytes_a);
+			cr_assert_eq(diff.bytes_b, bytes_b);
+			gt_diff_clear(&diff);
+			gt_rows_clear(&rows_a);
+			gt_rows_clear(&rows_b);
+		}
+		gt_symbols_free(symbols_a);
+		gt_symbols_free(symbols_b);
+		close_program(&a);
+		close_program(&b);
+	}
+}
