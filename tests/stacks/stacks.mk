@@ -1,7 +1,7 @@
 # Native stack capture against libgcc and libunwind: the library's own objects with a recorder that
 # keeps definitions in memory.
 
-CHECKS += unwind
+CHECKS += unwind unwind-torch
 DEPS += libunwind8
 T_STACKS := $(O)/stacks
 STACK_OBJ := $(patsubst %,$(P)/%.c.o,stack_native unwind_own unwind_cfi unwind_other modules sites \
@@ -59,8 +59,20 @@ $(T_STACKS)/bare.so: tests/stacks/bare.c
 
 STACK_MODULES := $(T_STACKS)/module_200.so $(T_STACKS)/module_296.so $(T_STACKS)/bare.so
 
+$(T_STACKS)/torch_check.so: $(patsubst %,$(T_STACKS)/pic_%.o,torch_check check double) $(STACK_OBJ)
+	$(call say,LD,$@)
+	$(Q)$(CC) -shared -o $@ $^ -pthread -ldl -lgcc_s
+
+$(T_STACKS)/pic_%.o: tests/stacks/%.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(STACK_CFLAGS) -fPIC -fvisibility=hidden -c -o $@ $<
+
 .PHONY: check-unwind
 check-unwind: $(T_STACKS)/unwind $(STACK_MODULES)
 	$(Q)CHECK_STRICT=1 timeout 120 $(T_STACKS)/unwind $(STACK_MODULES) $(T_STACKS)
+
+.PHONY: check-unwind-torch
+check-unwind-torch: $(T_STACKS)/torch_check.so sim
+	$(Q)tests/stacks/torch_test $<
 
 -include $(wildcard $(T_STACKS)/*.d)
