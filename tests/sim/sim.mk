@@ -77,3 +77,25 @@ sim-deps: deps-apt
 deps-more:: sim-deps
 
 -include $(sim_driver_o:.o=.d) $(sim_rt13_o:.o=.d) $(sim_rt12_o:.o=.d)
+
+# The self test.
+SELF	:= $(SIM)/self
+sim_self_c := $(addprefix $(SIM_DIR)/self/,main.c resolver.c memory.c objects.c)
+
+check-sim: sim $(if $(CUDA13),$(SELF)/selftest $(SELF)/ask $(SELF)/spy/libcuda.so.1)
+	$(Q)$(if $(CUDA13),$(SIM_DIR)/selftest $(O) $(CUDA_HOME),echo "skip sim: no CUDA headers here")
+
+$(SELF)/selftest: $(sim_self_c) $(SIM_DIR)/self/self.h $(SIM)/libcuda.so.1
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) -isystem $(CUDA13) $(sim_self_c) $(SIM)/libcuda.so.1 -o $@ -pthread -ldl
+
+$(SELF)/ask: $(SIM_DIR)/self/ask.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) $< -o $@ -ldl
+
+$(SELF)/spy/libcuda.so.1: $(SIM_DIR)/self/spy.c
+	$(call say,LD,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) -fPIC $< -shared -Wl,-soname,libcuda.so.1 -o $@

@@ -20,6 +20,13 @@
 	{name, since < 7000 ? 7000 : since, 2, offsetof(struct rt_driver, symbol##_ptds)},
 #define ASK_rt(name, since, symbol, twin) \
 	{name, since, 0, offsetof(struct rt_driver, symbol)}, ASK_TWIN_##twin(name, since, symbol)
+#define ASK_rt0(name, since, symbol, twin) {name, since, 0, offsetof(struct rt_driver, symbol)},
+#if CUDART_VERSION < 13000
+#define ASK_rt12 ASK_rt0
+#else
+#define ASK_rt12 ASK_drv
+#endif
+#define ASK_self(name, since, symbol, twin)
 #define ASK_drv(name, since, symbol, twin)
 #define SIM_FN(name, since, symbol, twin, asked) ASK_##asked(#name, since, symbol, twin)
 #define SIM_NO					 SIM_FN
@@ -52,16 +59,21 @@ CUresult rt_resolve(const char *name, void **ret_pfn, int version, unsigned long
 	return rc;
 }
 
-/* The order is part of the play: a resolver that is asked for itself must answer with itself. */
-static void ask_first(void)
+/*
+ * The order is part of the play. The probe and the second ABI came with 12.0; a resolver that is
+ * asked for itself must answer with itself, or what follows escapes whoever stands in between.
+ */
+static void ask_first(bool old)
 {
 	CUdriverProcAddressQueryResult status;
 	void *found = NULL;
 
-	rt_resolve("", &found, 0, 0, &status);
-	rt_resolve("cuInit", &found, 2000, 0, &status);
-	rt_resolve("cuGetProcAddress", &found, 11030, 0, &status);
-	if (!rt_resolve("cuGetProcAddress", &found, 12000, 0, &status) && found)
+	if (!old)
+		rt_resolve("", &found, 0, 0, &status);
+	rt_resolve("cuInit", &rt_driver.cuInit, 2000, 0, &status);
+	if (!rt_resolve("cuGetProcAddress", &found, 11030, 0, &status) && found && old)
+		resolver_v1 = (__typeof__(resolver_v1))found;
+	if (!old && !rt_resolve("cuGetProcAddress", &found, 12000, 0, &status) && found)
 		resolver = (__typeof__(resolver))found;
 }
 
@@ -88,12 +100,11 @@ static void load(void)
 	load_rc = cudaErrorInsufficientDriver;
 	if (!found)
 		return;
-	if (old) {
+	if (old)
 		resolver_v1 = (__typeof__(resolver_v1))found;
-	} else {
+	else
 		resolver = (__typeof__(resolver))found;
-		ask_first();
-	}
+	ask_first(old);
 	ask_all(old ? 11080 : CUDART_VERSION);
 	load_rc = rt_driver.cuInit ? (cudaError_t)DRV(cuInit)(0) : cudaErrorInsufficientDriver;
 }

@@ -23,6 +23,9 @@
 #define FIELDS_rt(symbol, twin) \
 	void *symbol;           \
 	FIELD_TWIN_##twin(symbol)
+#define FIELDS_rt0(symbol, twin)  void *symbol;
+#define FIELDS_rt12(symbol, twin) void *symbol;
+#define FIELDS_self(symbol, twin) void *symbol;
 #define FIELDS_drv(symbol, twin)
 
 /* One pointer per driver function that the runtime asks for, and one for its twin. */
