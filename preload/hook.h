@@ -13,29 +13,17 @@
 
 #include <errno.h>
 
+#include "abi.h"
 #include "preload.h"
 
-/* ---- ABI types of hooks.def ------------------------------------------------------------------ */
+/* ---- results --------------------------------------------------------------------------------- */
 
-typedef unsigned long long gt_ptr;    /* CUdeviceptr */
-typedef unsigned long long gt_handle; /* CUmemGenericAllocationHandle */
-typedef void *gt_stream;
-typedef void *gt_context;
-
-struct gt_vmm_prop { /* head of CUmemAllocationProp */
-	int type, handle_types;
-	int location_type, location_id;
-};
-
-struct gt_torch_device { /* c10::Device, passed by value in one register */
-	int8_t type, index;
-};
-
-enum { /* CUresult values that mean something to us */
-       GT_CUDA_OUT_OF_MEMORY = 2,
-       GT_CUDA_NOT_INITIALIZED = 3,
-       GT_CUDA_DEINITIALIZED = 4,
-       GT_CUDA_CONTEXT_IS_DESTROYED = 709,
+/* CUresult values that mean something to us. */
+enum {
+	GT_CUDA_OUT_OF_MEMORY = 2,
+	GT_CUDA_NOT_INITIALIZED = 3,
+	GT_CUDA_DEINITIALIZED = 4,
+	GT_CUDA_CONTEXT_IS_DESTROYED = 709,
 };
 
 /* ---- resolve.c: the real functions ----------------------------------------------------------- */
@@ -45,14 +33,13 @@ struct gt_driver {
 #define GT_CALL(name, result, parameters)			   result(*name) parameters;
 #include "hooks.def"
 };
-extern struct gt_driver
-	gt_driver; /* filled by gt_driver_find; NULL: this driver has no such function */
+extern struct gt_driver gt_driver; /* NULL: not looked up yet, or not in this driver */
 
 /* Prototypes of what we export. */
 #define GT_HOOK(kind, name, result, parameters, arguments, rule) GT_PUBLIC result name parameters;
 #include "hooks.def"
 
-void gt_driver_find(void); /* fills gt_driver if libcuda.so.1 is loaded and it is not yet filled */
+void gt_driver_find(void); /* fills gt_driver, once libcuda.so.1 is loaded */
 
 /* The function of a shared libcudart that code at pc meant to call; NULL if none is loaded. */
 void *gt_runtime_find(uint64_t pc, const char *name);

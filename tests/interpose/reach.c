@@ -4,8 +4,7 @@
  * (code, errno, what the pointer became, the message that dlerror holds at the end), so that a run
  * with a preload can be compared with one without. The last line says what there was to count.
  *
- * usage: reach elf|dlsym|dlvsym|gpa1|gpa2|gpa2-flags1|gpa2-flags2
- * Built with -DELF the driver is linked; then, and only then, "elf" is possible.
+ * usage: reach dlsym|gpa1|gpa2|gpa2-flags1|gpa2-flags2      built with -DELF: reach elf
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -33,17 +32,9 @@ typedef uint64_t ptr;
 FUNCTIONS(X)
 #undef X
 
-static void need(void *p, const char *name)
-{
-	if (p)
-		return;
-	printf("%s not found\n", name);
-	exit(3);
-}
-
 /* ---- ways ------------------------------------------------------------------------------------ */
 
-#ifdef ELF
+#ifdef ELF /* linked with the driver */
 #define X(name, version, parameters) extern int name parameters;
 FUNCTIONS(X)
 #undef X
@@ -56,6 +47,16 @@ static void by_elf(void)
 }
 #endif
 
+#ifndef ELF
+static void need(void *p, const char *name)
+{
+	if (p)
+		return;
+	printf("%s not found\n", name);
+	exit(3);
+}
+
+/* As runtimes do: the resolver comes from dlsym once, then from itself. */
 static void *lookup(const char *way, const char *name, int version, void *driver)
 {
 	static const char *const no_suffix[] = {"_v2", "_v3"};
@@ -75,7 +76,6 @@ static void *lookup(const char *way, const char *name, int version, void *driver
 		if (at)
 			*at = 0;
 	}
-	/* As runtimes do: the resolver comes from dlsym once, then from itself. */
 	if (!strcmp(way, "gpa1")) {
 		*(void **)&gpa1 = dlsym(driver, "cuGetProcAddress");
 		need((void *)gpa1, "cuGetProcAddress");
@@ -103,6 +103,8 @@ static void by_lookup(const char *way)
 	FUNCTIONS(X)
 #undef X
 }
+
+#endif
 
 /* ---- traffic --------------------------------------------------------------------------------- */
 
@@ -205,7 +207,7 @@ static void mistakes(const ptr *plain)
 	size_t total;
 
 	for (int i = 0; i < 3; i++) {
-		int rc = p_cuMemAlloc_v2(&p, 1ull << 50);
+		int rc = p_cuMemAlloc_v2(&p, 1ull << 46);
 
 		show("too much", rc, p);
 		add(rc, 0);
@@ -230,8 +232,7 @@ int main(int argc, char **argv)
 	by_lookup(way);
 #endif
 	errno = 12345;
-	show("not yet", p_cuMemAlloc_v2(plain, 1), 0);
-	count.refused++;
+	show("not yet", p_cuMemAlloc_v2(plain, 1), 0); /* before the trace begins */
 	show("init", p_cuInit(0), 0);
 	show("retain", p_cuDevicePrimaryCtxRetain(&context, 0), 0);
 	show("current", p_cuCtxSetCurrent(context), 0);

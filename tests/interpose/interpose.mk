@@ -1,0 +1,56 @@
+# Interposition: every way to the driver counts once, and no program can tell that we are there.
+
+CHECKS += interpose
+DEPS += binutils
+
+INTERPOSE := $(O)/tests/interpose
+INTERPOSE_CC = $(CC) $(CFLAGS_ALL) -D_GNU_SOURCE $(filter %.c,$^)
+INTERPOSE_BIN = $(addprefix $(INTERPOSE)/,reach lookup libother_dlsym.so libdriver_names.so absent \
+	$(if $(CUDA13),reach-elf children runtime-13) $(if $(CUDA12),runtime-12))
+
+# Which of them can be built is known once the headers have been looked for, so not before the recipe.
+.PHONY: check-interpose
+check-interpose: all
+	$(Q)$(MAKE) --no-print-directory $(INTERPOSE_BIN)
+	$(Q)O=$(O) CC=$(CC) CXX=$(CXX) CUDA_HEADERS="$(CUDA13) $(CUDA12)" $(PYTHON) tests/interpose/run
+
+$(INTERPOSE)/reach $(INTERPOSE)/absent: $(INTERPOSE)/%: tests/interpose/%.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(INTERPOSE_CC) -o $@ -ldl
+
+$(INTERPOSE)/reach-elf: tests/interpose/reach.c $(O)/sim/libcuda.so.1
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(INTERPOSE_CC) -DELF -o $@ $(O)/sim/libcuda.so.1 -ldl
+
+$(INTERPOSE)/children: tests/interpose/children.c $(O)/sim/libcuda.so.1
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(INTERPOSE_CC) -o $@ $(O)/sim/libcuda.so.1
+
+$(INTERPOSE)/runtime-%: tests/interpose/runtime.c $(O)/sim/libcudart.so.%
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(INTERPOSE_CC) -o $@ $(O)/sim/libcudart.so.$* -ldl
+
+$(INTERPOSE)/libfirst.so $(INTERPOSE)/libsecond.so: $(INTERPOSE)/lib%.so: tests/interpose/lookup_lib.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(INTERPOSE_CC) -fPIC -shared -DPREFIX=$* -DNUMBER=$(if $(filter first,$*),1,2) -o $@ -ldl
+
+$(INTERPOSE)/libdriver_names.so: tests/interpose/lookup_lib.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(INTERPOSE_CC) -fPIC -shared -DPREFIX=third -DNUMBER=3 -DDRIVER_NAMES -o $@ -ldl
+
+$(INTERPOSE)/libother_dlsym.so: tests/interpose/other_dlsym.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(INTERPOSE_CC) -fPIC -shared -Wno-missing-prototypes -o $@ -ldl
+
+$(INTERPOSE)/lookup: tests/interpose/lookup.c $(INTERPOSE)/libfirst.so $(INTERPOSE)/libsecond.so
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(INTERPOSE_CC) -o $@ -Wl,-rpath,'$$ORIGIN' -Wl,--no-as-needed $(INTERPOSE)/libfirst.so \
+		$(INTERPOSE)/libsecond.so -ldl
