@@ -114,6 +114,22 @@ static const struct gt_command commands[] = {
 			    "  gputrace diff --fail-if-peak-grows 5% main.gtrace branch.gtrace\n",
 	},
 	{
+		.name = "snapshot",
+		.run = gt_cmd_snapshot,
+		.options = GT_OPT_AT | GT_OPT_DEVICE | GT_OPT_OUTPUT | GT_OPT_PARTIAL,
+		.operands = FILES,
+		.min_operands = 1,
+		.max_operands = ANY,
+		.summary = "a file for pytorch.org/memory_viz, as torch's own snapshots",
+		.text = "Segments and blocks at a moment (default: the end, before exit handlers "
+			"ran) and\n"
+			"the history that leads to it. Written beside TRACE unless -o names a "
+			"file;\n"
+			"-o - is standard output. Works without torch in the program.",
+		.examples = "  gputrace snapshot run.gtrace\n"
+			    "  gputrace snapshot --at peak -o peak.pickle run.gtrace\n",
+	},
+	{
 		.name = "dump",
 		.main = gt_cmd_dump,
 		.summary = "raw events, definitions and lanes; --check: is the trace sound?",

@@ -9,7 +9,7 @@ TOOLS_LIBS    = $(shell pkg-config --libs $(TOOLS_PKGS)) -liberty
 
 TOOLS_SRC := $(sort $(wildcard tools/*.c tools/*/*.c))
 TOOLS_OBJ := $(TOOLS_SRC:%.c=$(O)/%.o)
-READ_OBJ  := $(filter $(O)/tools/read/%,$(TOOLS_OBJ))
+READ_OBJ  := $(filter-out $(O)/tools/main.o $(O)/tools/cmd/%,$(TOOLS_OBJ))
 
 # A new file, a new compiler or other sanitizers must not meet old objects.
 TOOLS_STAMP := $(O)/tools/flags

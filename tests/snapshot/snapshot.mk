@@ -1,4 +1,5 @@
 # Symbols and memory_viz snapshots: unit tests with Criterion, then files of real runs.
+# VIZCHECK=FILE names a strict checker of memory_viz files; without it its cases are skipped.
 
 CHECKS += snapshot
 DEPS += libcriterion-dev binutils
@@ -7,15 +8,18 @@ SNAPSHOT := $(O)/tests/snapshot
 PROBES := $(addprefix $(SNAPSHOT)/,probe.so probe-noaranges.so probe-stripped.so probe-split.so)
 
 .PHONY: check-snapshot
-check-snapshot: $(SNAPSHOT)/symbols_test $(PROBES)
+check-snapshot: $(SNAPSHOT)/symbols_test $(SNAPSHOT)/say $(PROBES) all
 	$(Q)$(SNAPSHOT)/symbols_test --tap
+	$(Q)$(PYTHON) tests/snapshot/run.py $(O)
 
-$(SNAPSHOT)/symbols_test: tests/snapshot/symbols_test.c $(wildcard tools/symbols/*.c)
+$(SNAPSHOT)/symbols_test: TEST_FLAGS = -DPROBE_DIR='"$(abspath $(SNAPSHOT))"' \
+	-DPROBE_SOURCE='"$(abspath tests/snapshot/probe.cc)"'
+$(SNAPSHOT)/symbols_test: TEST_LIBS = -lcriterion
+$(SNAPSHOT)/symbols_test $(SNAPSHOT)/say: $(SNAPSHOT)/%: tests/snapshot/%.c $(O)/libgtread.a
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS_ALL) $(SANFLAGS) -Itools -DPROBE_DIR='"$(abspath $(SNAPSHOT))"' \
-		-DPROBE_SOURCE='"$(abspath tests/snapshot/probe.cc)"' -o $@ $(filter %.c,$^) \
-		-lcriterion -ldw -lelf -liberty
+	$(Q)$(CC) $(CFLAGS_ALL) $(SANFLAGS) $(TOOLS_CFLAGS) $(TEST_FLAGS) -o $@ $^ $(TOOLS_LIBS) \
+		$(TEST_LIBS)
 
 PROBE_CC = $(CXX) -O1 -g -fPIC -shared -fno-omit-frame-pointer -Wl,--build-id -o $@ \
 	$(abspath tests/snapshot/probe.cc)
@@ -35,5 +39,6 @@ $(SNAPSHOT)/probe-stripped.so: $(SNAPSHOT)/probe.so
 $(SNAPSHOT)/probe-split.so: tests/snapshot/probe.cc
 	$(Q)mkdir -p $(@D)/debug/.build-id/ab
 	$(Q)$(PROBE_CC) -Wl,--build-id=0xabcdef0123456789abcdef0123456789abcdef01
-	$(Q)objcopy --only-keep-debug $@ $(@D)/debug/.build-id/ab/cdef0123456789abcdef0123456789abcdef01.debug
+	$(Q)objcopy --only-keep-debug $@ \
+		$(@D)/debug/.build-id/ab/cdef0123456789abcdef0123456789abcdef01.debug
 	$(Q)strip $@

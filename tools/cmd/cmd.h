@@ -84,6 +84,7 @@ int gt_cmd_peak(struct gt_args *args);
 int gt_cmd_oom(struct gt_args *args);
 int gt_cmd_timeline(struct gt_args *args);
 int gt_cmd_diff(struct gt_args *args);
+int gt_cmd_snapshot(struct gt_args *args);
 int gt_cmd_doctor(struct gt_args *args);
 int gt_cmd_dump(int argc, char **argv);
 

@@ -179,7 +179,7 @@ static int parse_budget(struct gt_args *args, const char *value)
 static const struct option_row options[] = {
 	{GT_OPT_BY, "by", 0, "KEY", "rows by line, function, stack, site, owner, stream or level",
 	 parse_by},
-	{GT_OPT_AT, "at", 0, "WHEN", "peak (default), oom, end or a time like 2.75s", parse_at},
+	{GT_OPT_AT, "at", 0, "WHEN", "peak, oom, end or a time like 2.75s", parse_at},
 	{GT_OPT_FAIL, "fail-if-peak-grows", 0, "N%|SIZE", "exit 1 if B's peak is higher by more",
 	 parse_fail},
 	{GT_OPT_POINTS, "points", 0, "N", "slices of time in the table (default 1000)",

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *checked(void *pointer)
+void *gt_xchecked(void *pointer)
 {
 	if (pointer)
 		return pointer;
@@ -18,24 +18,24 @@ static void *checked(void *pointer)
 
 void *gt_xcalloc(size_t count, size_t size)
 {
-	return checked(calloc(count ? count : 1, size));
+	return gt_xchecked(calloc(count ? count : 1, size));
 }
 
 void *gt_xrealloc(void *old, size_t count, size_t size)
 {
-	return checked(reallocarray(old, count, size));
+	return gt_xchecked(reallocarray(old, count, size));
 }
 
 char *gt_xstrdup(const char *text)
 {
-	return checked(strdup(text));
+	return gt_xchecked(strdup(text));
 }
 
 char *gt_xvasprintf(const char *format, va_list arguments)
 {
 	char *text;
 
-	return vasprintf(&text, format, arguments) < 0 ? checked(NULL) : text;
+	return vasprintf(&text, format, arguments) < 0 ? gt_xchecked(NULL) : text;
 }
 
 char *gt_xasprintf(const char *format, ...)

@@ -15,6 +15,9 @@ char *gt_xstrdup(const char *text);
 char *gt_xasprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 char *gt_xvasprintf(const char *format, va_list arguments) __attribute__((format(printf, 1, 0)));
 
+/* For what others allocate: pointer, or the end of the program when it is NULL. */
+void *gt_xchecked(void *pointer);
+
 /* One more element at the end of an array that grows by doubling; returns it, zeroed. */
 #define GT_PUSH(array, count)                                                       \
 	(((count) & ((count)-1)) == 0                                               \

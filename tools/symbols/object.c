@@ -20,7 +20,8 @@
 struct symbol {
 	uint64_t address, size;
 	const char *name;
-	int rank; /* of several at one address the lowest speaks */
+	int rank;   /* of several at one address the lowest speaks */
+	bool sized; /* else: written in assembly, goes on to the next symbol in its section */
 };
 
 struct range { /* of a compilation unit */
@@ -128,11 +129,22 @@ static bool names_code(const GElf_Sym *sym, const char *name)
 	       (type == STT_FUNC || type == STT_GNU_IFUNC || (type == STT_NOTYPE && sym->st_size));
 }
 
-static int rank(const GElf_Sym *sym)
+static int rank_of(const GElf_Sym *sym)
 {
 	unsigned int bind = GELF_ST_BIND(sym->st_info);
 
-	return bind == STB_GLOBAL ? 0 : bind == STB_WEAK ? 1 : 2;
+	return (sym->st_size ? 0 : 3) + (bind == STB_GLOBAL ? 0 : bind == STB_WEAK ? 1 : 2);
+}
+
+/* Bytes from the address to the end of the symbol's section. */
+static uint64_t rest_of_section(Elf *elf, GElf_Word index, uint64_t address)
+{
+	Elf_Scn *section = elf ? elf_getscn(elf, index) : NULL;
+	GElf_Shdr head;
+
+	if (!section || !gelf_getshdr(section, &head))
+		return 0;
+	return address - head.sh_addr < head.sh_size ? head.sh_size - (address - head.sh_addr) : 0;
 }
 
 static int by_address(const void *a, const void *b)
@@ -141,8 +153,6 @@ static int by_address(const void *a, const void *b)
 
 	if (x->address != y->address)
 		return x->address < y->address ? -1 : 1;
-	if (!x->size != !y->size)
-		return x->size ? -1 : 1;
 	return x->rank != y->rank ? x->rank - y->rank : strcmp(x->name, y->name);
 }
 
@@ -156,24 +166,35 @@ static size_t one_per_address(struct symbol *symbols, size_t count)
 	return kept;
 }
 
+static void read_symbol(struct gt_object *object, int index)
+{
+	struct symbol *symbol = &object->symbols[object->symbol_count];
+	GElf_Addr bias;
+	GElf_Sym sym;
+	GElf_Word section;
+	Elf *elf;
+
+	symbol->name = dwfl_module_getsym_info(object->module, index, &sym, &symbol->address,
+					       &section, &elf, &bias);
+	if (!names_code(&sym, symbol->name))
+		return;
+	symbol->rank = rank_of(&sym);
+	symbol->sized = sym.st_size;
+	symbol->size =
+		symbol->sized ? sym.st_size : rest_of_section(elf, section, symbol->address - bias);
+	object->symbol_count++;
+}
+
 static void read_symbols(struct gt_object *object)
 {
 	int i, count = dwfl_module_getsymtab(object->module);
 
 	object->have_symbols = true;
-	object->symbols = count > 0 ? calloc(count, sizeof(*object->symbols)) : NULL;
+	object->symbols = count > 0 ? calloc((size_t)count, sizeof(*object->symbols)) : NULL;
 	if (!object->symbols)
 		return;
-	for (i = 0; i < count; i++) {
-		GElf_Sym sym;
-		GElf_Addr address;
-		const char *name = dwfl_module_getsym_info(object->module, i, &sym, &address, NULL,
-							   NULL, NULL);
-
-		if (names_code(&sym, name))
-			object->symbols[object->symbol_count++] =
-				(struct symbol){address, sym.st_size, name, rank(&sym)};
-	}
+	for (i = 0; i < count; i++)
+		read_symbol(object, i);
 	qsort(object->symbols, object->symbol_count, sizeof(*object->symbols), by_address);
 	object->symbol_count = one_per_address(object->symbols, object->symbol_count);
 }
@@ -209,7 +230,7 @@ static const char *symbol_at(struct gt_object *object, uint64_t address)
 	for (i = above; i > 0 && above - i < 8; i--) {
 		const struct symbol *symbol = &object->symbols[i - 1];
 
-		if (address - symbol->address < symbol->size || (!symbol->size && i == above))
+		if (address - symbol->address < symbol->size && (symbol->sized || i == above))
 			return symbol->name;
 	}
 	return NULL;

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gputrace snapshot: a memory_viz pickle of a moment, with the history that leads to it. Blocks
+ * that are older than the history held are put before it as the allocations that made them, at
+ * their own times: the viewer then knows a stack for everything and never meets a free without its
+ * alloc.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/session.h"
+#include "model/segments.h"
+#include "model/xalloc.h"
+#include "out/memory_viz.h"
+
+#define OLDER "older than the history held: only blocks that outlived its start are here"
+
+struct device {				  /* of the snapshot, by ordinal */
+	const struct gt_trace_lane *lane; /* NULL: not asked for, or it saw no event */
+	size_t lane_index;
+	uint64_t seq, us; /* the moment */
+	struct gt_segment_list list;
+};
+
+struct shot {
+	const struct gt_trace *trace;
+	struct gt_when when;
+	struct device devices[GT_MAX_LANES];
+	size_t count; /* highest ordinal + 1 */
+	struct gt_viz *viz;
+	uint64_t segments, blocks, events;
+	bool cut; /* some history is gone */
+};
+
+static const char *when_name(struct gt_when when)
+{
+	static const char *const names[] = {
+		[GT_WHEN_PEAK] = "peak", [GT_WHEN_OOM] = "oom", [GT_WHEN_END] = "end"};
+
+	return when.kind == GT_WHEN_TIME ? "time" : names[when.kind];
+}
+
+/* ---- moments ------------------------------------------------------------------------------- */
+
+static int peak_is_gone(const struct shot *shot, const struct gt_state *state, struct gt_error *err)
+{
+	err->status = GT_EXIT_USAGE;
+	snprintf(err->text, sizeof(err->text),
+		 "%s: the history of the peak, at %.3f s, is gone (the ring was full): gputrace "
+		 "peak "
+		 "has its holders by line; to keep more, record with a larger GPUTRACE_RING",
+		 shot->trace->path, (double)state->us / 1e6);
+	return -1;
+}
+
+static int find_moment(struct shot *shot, struct device *device, struct gt_error *err)
+{
+	struct gt_state state;
+	int rc = gt_state_get(shot->trace, device->lane_index, GT_TOTAL_IN_USE, shot->when, &state,
+			      err);
+
+	if (rc)
+		return rc;
+	device->seq = state.seq;
+	device->us = state.us;
+	if (!state.blocks_known)
+		rc = peak_is_gone(shot, &state, err);
+	gt_state_clear(&state);
+	return rc;
+}
+
+static int find_devices(struct shot *shot, int wanted, struct gt_error *err)
+{
+	size_t i;
+
+	for (i = 0; i < shot->trace->lane_count; i++) {
+		const struct gt_trace_lane *lane = &shot->trace->lanes[i];
+		struct device *device;
+
+		if (lane->device < 0 || lane->device >= (int)GT_MAX_LANES ||
+		    (wanted != GT_ANY_DEVICE && lane->device != wanted))
+			continue;
+		device = &shot->devices[lane->device];
+		device->lane = lane;
+		device->lane_index = i;
+		if (find_moment(shot, device, err))
+			return -1;
+		if ((size_t)lane->device >= shot->count)
+			shot->count = (size_t)lane->device + 1;
+	}
+	return 0;
+}
+
+/* ---- history ------------------------------------------------------------------------------- */
+
+/* Put what lived before the first event held into the segments. */
+static int load_start(struct shot *shot, const struct device *device, struct gt_segments *segments,
+		      struct gt_error *err)
+{
+	struct gt_moment moment;
+
+	if (device->lane->history_first <= 1)
+		return 0;
+	shot->cut = true;
+	if (gt_moment_get(shot->trace, device->lane_index, device->lane->history_first - 1,
+			  UINT64_MAX, &moment, err))
+		return -1;
+	gt_viz_remark(shot->viz, OLDER);
+	gt_segments_load(segments, moment.blocks, moment.block_count, gt_viz_change, shot->viz);
+	gt_viz_remark(shot->viz, NULL);
+	gt_moment_clear(&moment);
+	return 0;
+}
+
+static const struct gt_report *report_of(const struct gt_trace *trace, uint32_t lane, uint64_t seq)
+{
+	size_t i;
+
+	for (i = 0; i < trace->report_count; i++)
+		if (trace->reports[i].lane == lane && trace->reports[i].seq == seq)
+			return &trace->reports[i];
+	return NULL;
+}
+
+/* torch's own error, or a refusal that no allocator above the driver dealt with. */
+static void tell_refusal(struct shot *shot, const struct gt_event *event)
+{
+	const struct gt_report *report = report_of(shot->trace, event->lane, event->seq);
+	uint64_t device_free = report ? report->device_free : event->extra;
+	bool final = report && report->space == GT_SPACE_DRIVER &&
+		     report->outcome != GT_OUTCOME_RECOVERED;
+
+	if (event->op == GT_OP_OOM || (event->op == GT_OP_FAILED && final))
+		gt_viz_oom(shot->viz, event, device_free == GT_UNKNOWN_BYTES ? 0 : device_free);
+}
+
+static int tell_history(struct shot *shot, const struct device *device,
+			struct gt_segments *segments, struct gt_error *err)
+{
+	struct gt_cursor *cursor = gt_cursor_new(shot->trace, device->lane_index);
+	const struct gt_event *event = NULL;
+
+	err->status = 0;
+	while (cursor && (event = gt_cursor_next(cursor, err)) && event->seq <= device->seq) {
+		gt_segments_apply(segments, event, gt_viz_change, shot->viz);
+		tell_refusal(shot, event);
+	}
+	gt_cursor_free(cursor);
+	return err->status ? -1 : 0;
+}
+
+static uint64_t used(const struct gt_segment_list *list)
+{
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < list->count; i++)
+		sum += list->segments[i].used;
+	return sum;
+}
+
+/* The device's list of events, and its segments at the end of it. */
+static int tell_device(struct shot *shot, struct device *device, struct gt_error *err)
+{
+	struct gt_segments *segments;
+	int rc;
+
+	gt_viz_device(shot->viz, device->lane);
+	if (!device->lane)
+		return 0;
+	segments = gt_segments_new(device->lane);
+	rc = load_start(shot, device, segments, err);
+	if (!rc)
+		rc = tell_history(shot, device, segments, err);
+	gt_segments_list(segments, &device->list);
+	gt_viz_taken(shot->viz, device->us, used(&device->list));
+	gt_segments_free(segments);
+	return rc;
+}
+
+/* ---- the file ------------------------------------------------------------------------------ */
+
+static void count(struct shot *shot, const struct gt_segment_list *list)
+{
+	size_t i, k;
+
+	shot->segments += list->count;
+	for (i = 0; i < list->count; i++)
+		for (k = 0; k < list->segments[i].piece_count; k++)
+			shot->blocks += list->segments[i].pieces[k].used;
+}
+
+static void set(struct shot *shot, const char *key, const char *text)
+{
+	gt_viz_setting(shot->viz, key, text, strlen(text));
+}
+
+/* The viewer shows these as they are: the place for what its format cannot say. */
+static void tell_settings(struct shot *shot)
+{
+	const struct gt_bytes *conf = gt_trace_info(shot->trace, "env.PYTORCH_CUDA_ALLOC_CONF");
+
+	set(shot, "recorded_by", "gputrace");
+	set(shot, "moment", when_name(shot->when));
+	set(shot, "requested_size", "not recorded: sizes are those of the blocks, rounded up");
+	set(shot, "history", shot->cut ? "the beginning is gone: see user_metadata" : "complete");
+	if (conf)
+		gt_viz_setting(shot->viz, "PYTORCH_CUDA_ALLOC_CONF", conf->text, conf->length);
+}
+
+/* 0, or -1 with err. A device without a lane still has its place in the lists. */
+static int tell_all(struct shot *shot, FILE *file, struct gt_symbols *symbols, struct gt_error *err)
+{
+	size_t i, devices = shot->count ? shot->count : 1;
+	int rc = 0;
+
+	shot->viz = gt_viz_new(file, shot->trace, symbols);
+	for (i = 0; i < devices && !rc; i++)
+		rc = tell_device(shot, &shot->devices[i], err);
+	if (!shot->count)
+		gt_viz_taken(shot->viz, shot->trace->last_us, 0); /* the viewer needs an event */
+	for (i = 0; i < shot->count; i++) {
+		struct device *device = &shot->devices[i];
+
+		if (!rc && device->lane)
+			gt_viz_segments(shot->viz, device->lane, &device->list);
+		count(shot, &device->list);
+		gt_segments_list_clear(&device->list);
+	}
+	tell_settings(shot);
+	shot->events = gt_viz_events(shot->viz);
+	errno = -gt_viz_end(shot->viz);
+	if (!rc && errno) {
+		err->status = GT_EXIT_UNREADABLE;
+		snprintf(err->text, sizeof(err->text), "the snapshot could not be written: %s",
+			 strerror(errno));
+		rc = -1;
+	}
+	return rc;
+}
+
+/* TRACE without its suffix, with the moment: beside the trace. */
+static char *default_name(const struct shot *shot)
+{
+	const char *path = shot->trace->path;
+	size_t length = strlen(path), suffix = strlen(GT_SUFFIX);
+
+	if (length > suffix && !strcmp(path + length - suffix, GT_SUFFIX))
+		length -= suffix;
+	return gt_xasprintf("%.*s.%s.pickle", (int)length, path, when_name(shot->when));
+}
+
+/* Not for other users' eyes: it names files and functions. A link in its place is not followed. */
+static FILE *create(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (fd >= 0 && !file)
+		close(fd);
+	return file;
+}
+
+static void report(const struct shot *shot, FILE *to, const char *path)
+{
+	fprintf(to,
+		"%s: %llu segments, %llu blocks, %llu events: open it at "
+		"https://pytorch.org/memory_viz (it stays in your browser)\n",
+		path, (unsigned long long)shot->segments, (unsigned long long)shot->blocks,
+		(unsigned long long)shot->events);
+}
+
+static int write_file(struct shot *shot, struct gt_symbols *symbols, const char *path)
+{
+	FILE *file = create(path);
+	struct gt_error err;
+	int rc;
+
+	if (!file)
+		return gt_message(GT_EXIT_UNREADABLE, "%s: %s", path, strerror(errno));
+	rc = tell_all(shot, file, symbols, &err);
+	if (fclose(file) && !rc)
+		return gt_message(GT_EXIT_UNREADABLE, "%s: %s", path, strerror(errno));
+	if (rc) {
+		unlink(path);
+		return gt_message_error(&err);
+	}
+	report(shot, stdout, path);
+	return GT_EXIT_FINE;
+}
+
+static int write_standard_output(struct shot *shot, struct gt_symbols *symbols)
+{
+	struct gt_error err;
+
+	if (tell_all(shot, stdout, symbols, &err))
+		return gt_message_error(&err);
+	report(shot, stderr, "standard output");
+	return GT_EXIT_FINE;
+}
+
+static int snapshot(const struct gt_args *args, struct gt_input *input)
+{
+	struct shot *shot = gt_xcalloc(1, sizeof(*shot));
+	struct gt_symbols *symbols = gt_input_symbols(input);
+	struct gt_error err;
+	char *name = NULL;
+	int status;
+
+	shot->trace = input->trace;
+	shot->when = args->at_set ? args->at : (struct gt_when){.kind = GT_WHEN_END};
+	name = default_name(shot);
+	if (find_devices(shot, args->device, &err))
+		status = gt_message_error(&err);
+	else if (args->device != GT_ANY_DEVICE && !shot->count)
+		status = gt_message(GT_EXIT_USAGE, "%s: no event of device %d", input->trace->path,
+				    args->device);
+	else if (args->output && !strcmp(args->output, "-"))
+		status = write_standard_output(shot, symbols);
+	else
+		status = write_file(shot, symbols, args->output ? args->output : name);
+	free(name);
+	free(shot);
+	return status;
+}
+
+int gt_cmd_snapshot(struct gt_args *args)
+{
+	struct gt_session session;
+	int status = gt_session_open(args, &session);
+	size_t i;
+
+	if (status)
+		return status;
+	if (args->output && session.count > 1)
+		status = gt_message(GT_EXIT_USAGE, "-o names one file, but there are %zu traces",
+				    session.count);
+	for (i = 0; i < session.count && !status; i++)
+		status = snapshot(args, &session.inputs[i]);
+	gt_session_close(&session);
+	return status;
+}

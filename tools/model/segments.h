@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The memory of one device as segments and the blocks inside them: what the driver handed out, and
+ * what torch's caching allocator made of it. Events change it; each change is told in the
+ * allocator's own terms, so that whoever writes changes down and then lists the segments has two
+ * things that agree.
+ *
+ * A driver allocation that no allocator subdivides is a segment with one block. Mappings that touch
+ * form one segment (torch's expandable segments). A torch block for which no segment is known (it
+ * was made by calls that are not recorded) counts as a segment of its own.
+ */
+#ifndef GT_SEGMENTS_H
+#define GT_SEGMENTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "read/trace.h"
+
+enum gt_change_kind {
+	GT_SEGMENT_ALLOC,
+	GT_SEGMENT_FREE,
+	GT_SEGMENT_MAP,
+	GT_SEGMENT_UNMAP,
+	GT_BLOCK_ALLOC,
+	GT_BLOCK_FREE,
+};
+
+struct gt_change {
+	uint64_t us;
+	enum gt_change_kind kind;
+	uint16_t stream;    /* id; of a new segment 0 until its first block is there */
+	uint32_t site;	    /* of the segment or block */
+	uint32_t free_site; /* of the free, 0 = unknown */
+	uint64_t addr, size;
+};
+
+typedef void (*gt_watch)(void *data, const struct gt_change *change);
+
+struct gt_piece { /* a block, or the room between blocks */
+	uint64_t addr, size;
+	uint32_t site;
+	uint16_t stream;
+	bool used;
+};
+
+struct gt_segment {
+	uint64_t addr, size, used;
+	uint32_t site;
+	uint16_t stream;
+	bool pool;  /* subdivided by an allocator */
+	bool small; /* of torch's pool for small blocks */
+	bool expandable;
+	const struct gt_piece *pieces; /* by address, without gaps */
+	size_t piece_count;
+};
+
+struct gt_segment_list {
+	struct gt_segment *segments; /* by address */
+	size_t count;
+	struct gt_piece *pieces; /* of all segments */
+};
+
+/* Empty. */
+struct gt_segments *gt_segments_new(const struct gt_trace_lane *lane);
+struct gt_segments *gt_segments_free(struct gt_segments *segments);
+
+/* Put in blocks that live, a gt_moment's for instance: in order of birth, as they were made. */
+void gt_segments_load(struct gt_segments *segments, const struct gt_block *blocks, size_t count,
+		      gt_watch watch, void *data);
+
+/* Apply the lane's next event; watch (may be NULL) hears of each change, in order. */
+void gt_segments_apply(struct gt_segments *segments, const struct gt_event *event, gt_watch watch,
+		       void *data);
+
+void gt_segments_list(const struct gt_segments *segments, struct gt_segment_list *ret);
+void gt_segments_list_clear(struct gt_segment_list *list);
+
+#endif
