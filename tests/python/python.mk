@@ -1,0 +1,27 @@
+# The Python half of the stacks, inside every interpreter that is found; see tests/python/run.
+#   make check-python        every interpreter, all scenarios
+#   make check-python-all    and the long ones: all line tables, both GIL modes, Debian's newest
+
+CHECKS += python
+DEPS += python3-pip
+
+PYTHON_TEST := $(O)/tests/python
+PYLIB_OBJ := $(addprefix $(P)/,os.c.o options.c.o elf.c.o intern.c.o py_check.c.o py_code.c.o py_find.c.o py_layout.c.o \
+	     py_line.c.o py_nodes.c.o py_watch.c.o stack_python.c.o)
+
+.PHONY: check-python check-python-all
+check-python check-python-all: $(PYTHON_TEST)/pylib.so $(PYTHON_TEST)/embed
+	$(Q)O=$(O) $(PYTHON) tests/python/run $(if $(filter check-python-all,$@),--all)
+
+$(PYTHON_TEST)/pylib.so: tests/python/pylib.c $(PYLIB_OBJ)
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) $(PRELOAD_CFLAGS) -shared -Wl,-z,defs,--wrap=gt_py_find -o $@ \
+		$(filter %.c %.o,$^) -ldl -lpthread
+
+$(PYTHON_TEST)/embed: tests/python/embed.c $(PYTHON_TEST)/pylib.so
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CFLAGS_ALL) -D_GNU_SOURCE -o $@ $< $(PYTHON_TEST)/pylib.so -ldl \
+		-Wl,-rpath,'$$ORIGIN'
+
+-include $(PYTHON_TEST)/pylib.d
