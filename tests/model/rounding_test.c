@@ -103,9 +103,11 @@ Test(numbers, sizes_in_sentences)
  */
 
 static const struct gt_field fields[] = {
-	{"name", "Name", GT_FIELD_TEXT, false},	   {"a", "A", GT_FIELD_BYTES, false},
-	{"b", "B", GT_FIELD_BYTES, false},	   {"delta", NULL, GT_FIELD_DELTA, false},
-	{"percent", "%", GT_FIELD_PERCENT, false},
+	{"name", "Name", GT_FIELD_TEXT, GT_SHOW_ALWAYS},
+	{"a", "A", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
+	{"b", "B", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
+	{"delta", NULL, GT_FIELD_DELTA, GT_SHOW_ALWAYS},
+	{"percent", "%", GT_FIELD_PERCENT, GT_SHOW_ALWAYS},
 };
 
 static void add_row(struct gt_table *table, const char *name, unsigned int part_of,

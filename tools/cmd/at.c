@@ -98,7 +98,7 @@ static void print_table(struct gt_out *out, const struct gt_args *args, const st
 
 	gt_holders_fields(fields, title, false);
 	table = gt_table_new(fields, GT_HOLDERS_FIELDS);
-	gt_holders_rows(table, out, &view->rows, state->blocks_known);
+	gt_holders_rows(table, out, view->place, &view->rows, state->blocks_known);
 	gt_holders_total(table, 0, args->total == GT_TOTAL_RESERVED ? "held" : "in use",
 			 state->bytes, state->block_count, state->blocks_known);
 	gt_table_print(table, out, gt_screen_rows(out, other_lines));
@@ -117,7 +117,8 @@ static void print_text(struct gt_out *out, const struct gt_args *args, const str
 		print_table(out, args, view, 4 + gt_loss_lines(trace) + !!others);
 	gt_print_loss(out, trace);
 	if (others)
-		gt_line(out, GT_PLAIN, "%zu more devices: --device N or --all", others);
+		gt_line(out, GT_PLAIN, "%zu more GPU%s: --device N or --all", others,
+			others > 1 ? "s" : "");
 	gt_next(out,
 		"next: gputrace timeline FILE     gputrace at end FILE     (--all, --by stack)");
 }
@@ -125,7 +126,7 @@ static void print_text(struct gt_out *out, const struct gt_args *args, const str
 /* A screen has room for one device: the tightest. A pipe gets all of them. */
 static int text(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)
 {
-	bool one = out->terminal && !args->all && out->format == GT_FORMAT_TEXT;
+	bool one = out->terminal && !args->all;
 	const struct gt_place *only = one ? gt_tightest(places, args->total) : NULL;
 
 	for (size_t i = 0; i < places->count; i++) {
@@ -137,13 +138,34 @@ static int text(struct gt_out *out, const struct gt_args *args, const struct gt_
 		status = open_view(args, &places->places[i], &view);
 		if (status)
 			return status;
-		if (out->format == GT_FORMAT_TEXT)
-			print_text(out, args, &view, one ? places->count - 1 : 0);
-		else
-			print_table(out, args, &view, 0);
+		print_text(out, args, &view, one ? places->count - 1 : 0);
 		close_view(&view);
 	}
 	return 0;
+}
+
+/* csv and markdown: one table of all devices, without sums. */
+static int data(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)
+{
+	struct gt_field fields[GT_HOLDERS_FIELDS];
+	struct gt_table *table;
+	int status = 0;
+
+	gt_holders_fields(fields, "holder", false);
+	table = gt_table_new(fields, GT_HOLDERS_FIELDS);
+	for (size_t i = 0; !status && i < places->count; i++) {
+		struct view view = {0};
+
+		status = open_view(args, &places->places[i], &view);
+		if (!status)
+			gt_holders_rows(table, out, &places->places[i], &view.rows,
+					view.state.blocks_known);
+		close_view(&view);
+	}
+	if (!status)
+		gt_table_print(table, out, 0);
+	gt_table_free(table);
+	return status;
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------------
@@ -229,6 +251,15 @@ static int json(struct gt_out *out, const struct gt_args *args, const struct gt_
 	return 0;
 }
 
+static int print(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)
+{
+	if (args->format == GT_FORMAT_JSON)
+		return json(out, args, places);
+	if (args->format == GT_FORMAT_TEXT)
+		return text(out, args, places);
+	return data(out, args, places);
+}
+
 static int run(struct gt_args *args)
 {
 	struct gt_session session;
@@ -244,11 +275,8 @@ static int run(struct gt_args *args)
 	status = gt_check_places(args, &places);
 	if (!status)
 		status = gt_args_out(args, &out);
-	if (!status) {
-		status = args->format == GT_FORMAT_JSON ? json(&out, args, &places)
-							: text(&out, args, &places);
-		status = gt_args_done(args, &out, status);
-	}
+	if (!status)
+		status = gt_args_done(args, &out, print(&out, args, &places));
 	free(places.places);
 	gt_session_close(&session);
 	return status;

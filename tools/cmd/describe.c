@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* See session.h: words, lines and JSON objects that several commands share. */
+#define _GNU_SOURCE
 #include "cmd/session.h"
 
 #include <stdlib.h>
@@ -34,22 +35,51 @@ char *gt_of_card(uint64_t bytes, uint64_t device_total)
 	return gt_xasprintf("%s of %s", size, card);
 }
 
+/* Arguments, NUL between them; folders are left out where there is no room for them. */
+static char *join_arguments(const struct gt_bytes *arguments, bool base_names)
+{
+	char *text = gt_xcalloc(arguments->length + 1, 1), *to = text;
+
+	for (uint32_t i = 0; i < arguments->length;) {
+		const char *argument = arguments->text + i;
+		size_t length = strnlen(argument, arguments->length - i);
+		const char *slash = base_names ? memrchr(argument, '/', length) : NULL;
+
+		if (to != text)
+			*to++ = ' ';
+		if (slash && slash + 1 < argument + length)
+			to = mempcpy(to, slash + 1, (size_t)(argument + length - slash - 1));
+		else
+			to = mempcpy(to, argument, length);
+		i += (uint32_t)length + 1;
+	}
+	return text;
+}
+
 char *gt_command_line(const struct gt_trace *trace, size_t width)
 {
 	const struct gt_bytes *info = gt_trace_info(trace, "cmdline");
+	const size_t comm = strnlen(trace->header.comm, sizeof(trace->header.comm));
 	char *text;
 
-	if (!info || !info->length)
-		return gt_xasprintf("%.*s",
-				    (int)strnlen(trace->header.comm, sizeof(trace->header.comm)),
-				    trace->header.comm);
-	text = gt_xcalloc(info->length + 1, 1);
-	memcpy(text, info->text, info->length);
-	for (uint32_t i = 0; i < info->length; i++)
-		if (!text[i])
-			text[i] = i + 1 < info->length ? ' ' : '\0';
+	if (info && info->length)
+		text = join_arguments(info, width > 0);
+	else
+		text = gt_xasprintf("%.*s", (int)comm, trace->header.comm);
 	if (width > 4 && strlen(text) > width)
 		strcpy(text + width - 3, "...");
+	return text;
+}
+
+char *gt_where_text(struct gt_input *input, const struct gt_site_def *site)
+{
+	struct gt_label label;
+	char *text;
+
+	gt_label_make(gt_input_symbols(input), input->trace, site, GT_STREAM_UNKNOWN, GT_BY_LINE,
+		      &label);
+	text = gt_xstrdup(label.text);
+	gt_label_clear(&label);
 	return text;
 }
 

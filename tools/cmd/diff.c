@@ -196,10 +196,10 @@ static void print_table(struct gt_out *out, const struct gt_args *args, const st
 						 ? pair->diff.bytes_a
 						 : pair->diff.bytes_b)));
 	const struct gt_field fields[] = {
-		{"holder", title, GT_FIELD_TEXT, false},
-		{"a", "A", GT_FIELD_BYTES, false},
-		{"b", "B", GT_FIELD_BYTES, false},
-		{"delta", "B-A", GT_FIELD_DELTA, false},
+		{"holder", title, GT_FIELD_TEXT, GT_SHOW_ALWAYS},
+		{"a", "A", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
+		{"b", "B", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
+		{"delta", "B-A", GT_FIELD_DELTA, GT_SHOW_ALWAYS},
 	};
 	struct gt_table *table = gt_table_new(fields, 4);
 

@@ -19,19 +19,22 @@ const char *gt_by_text(enum gt_by by)
 void gt_holders_fields(struct gt_field fields[GT_HOLDERS_FIELDS], const char *title, bool percent)
 {
 	const struct gt_field columns[GT_HOLDERS_FIELDS] = {
-		{"holder", title, GT_FIELD_TEXT, false},
-		{"bytes", NULL, GT_FIELD_BYTES, false},
-		{"percent", "%", GT_FIELD_PERCENT, !percent},
-		{"blocks", NULL, GT_FIELD_COUNT, percent},
-		{"level", NULL, GT_FIELD_TEXT, true},
-		{"owner", NULL, GT_FIELD_TEXT, true},
+		{"holder", title, GT_FIELD_TEXT, GT_SHOW_ALWAYS},
+		{"bytes", NULL, GT_FIELD_BYTES, GT_SHOW_ALWAYS},
+		{"percent", "%", GT_FIELD_PERCENT, percent ? GT_SHOW_ALWAYS : GT_SHOW_WIDE},
+		{"blocks", NULL, GT_FIELD_COUNT, percent ? GT_SHOW_WIDE : GT_SHOW_ALWAYS},
+		{"largest", "largest", GT_FIELD_BYTES, GT_SHOW_WIDE},
+		{"level", NULL, GT_FIELD_TEXT, GT_SHOW_WIDE},
+		{"owner", NULL, GT_FIELD_TEXT, GT_SHOW_WIDE},
+		{"device", NULL, GT_FIELD_COUNT, GT_SHOW_DATA},
+		{"pid", NULL, GT_FIELD_COUNT, GT_SHOW_DATA},
 	};
 
 	memcpy(fields, columns, sizeof(columns));
 }
 
-void gt_holders_rows(struct gt_table *table, struct gt_out *out, const struct gt_rows *rows,
-		     bool counted)
+void gt_holders_rows(struct gt_table *table, struct gt_out *out, const struct gt_place *place,
+		     const struct gt_rows *rows, bool counted)
 {
 	for (size_t i = 0; i < rows->count; i++) {
 		const struct gt_row *row = &rows->rows[i];
@@ -44,8 +47,14 @@ void gt_holders_rows(struct gt_table *table, struct gt_out *out, const struct gt
 			gt_table_number(table, (int64_t)row->count);
 		else
 			gt_table_unknown(table);
+		if (row->largest)
+			gt_table_number(table, (int64_t)row->largest);
+		else
+			gt_table_unknown(table);
 		gt_table_text(table, row->torch ? "torch" : "driver");
 		gt_table_text(table, row->label.owner);
+		gt_table_number(table, place->lane->device);
+		gt_table_number(table, place->input->trace->header.pid);
 	}
 }
 

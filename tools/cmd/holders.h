@@ -6,17 +6,20 @@
 #include "cmd/session.h"
 #include "out/table.h"
 
-#define GT_HOLDERS_FIELDS 6
+#define GT_HOLDERS_FIELDS 9
 
 /* Parts of sum 1 in a table of gt_holders_fields. counted: counts of blocks are known. */
-void gt_holders_rows(struct gt_table *table, struct gt_out *out, const struct gt_rows *rows,
-		     bool counted);
+void gt_holders_rows(struct gt_table *table, struct gt_out *out, const struct gt_place *place,
+		     const struct gt_rows *rows, bool counted);
 
 /* The row that they add up to. */
 void gt_holders_total(struct gt_table *table, unsigned int part_of, const char *name,
 		      uint64_t bytes, uint64_t count, bool counted);
 
-/* Columns: name, bytes, percent, blocks, largest, owner. title must outlive the table. */
+/*
+ * Columns: name, bytes, percent, blocks, largest, level, owner, and for programs device and pid.
+ * title must outlive the table.
+ */
 void gt_holders_fields(struct gt_field fields[GT_HOLDERS_FIELDS], const char *title, bool percent);
 
 /* "by your lines", "by library": how a --by reads in a sentence. */

@@ -108,46 +108,71 @@ static int64_t rest(const struct failure *failure)
 /* ---- text
  * ----------------------------------------------------------------------------------------- */
 
+/* One unit per screen: the ledger's. */
+static enum gt_unit unit_of(const struct failure *failure)
+{
+	uint64_t most = failure->total_known ? failure->report->device_total
+					     : failure->report->requested + in_use(failure);
+
+	return gt_unit_for(most);
+}
+
+static int64_t in_unit(const struct failure *failure, uint64_t bytes)
+{
+	return gt_round_to((int64_t)bytes, gt_unit_bytes(unit_of(failure)));
+}
+
 static void print_answer(struct gt_out *out, const struct failure *failure)
 {
-	const struct gt_report *report = failure->report;
-	char device[GT_DEVICE_TEXT], asked[GT_SIZE_TEXT], lacked[GT_SIZE_TEXT];
-	char *where = gt_label_where(gt_input_symbols(failure->input), failure->site);
-	char *lack = short_by(failure) ? gt_xasprintf(", short by %s",
-						      gt_size_text(short_by(failure), lacked))
-				       : gt_xstrdup("");
-	bool open = gt_report_end(failure->trace, report) == GT_END_OPEN;
+	char *where = gt_where_text(failure->input, failure->site);
+	char *lack = short_by(failure)
+			     ? gt_xasprintf(", short by %lld",
+					    (long long)in_unit(failure, short_by(failure)))
+			     : gt_xstrdup("");
 
-	gt_line(out, GT_RED_BOLD, "Out of memory on %s: %s asked at %s%s.",
-		gt_device_text(failure->lane->device, device),
-		gt_size_text(gt_report_asked(report), asked), where, lack);
-	gt_line(out, GT_PLAIN, "%s   at %.3f s   %s%s",
-		report->torch_requested ? "torch" : "driver", (double)report->us / 1e6,
-		open ? "open: " : "fatal",
-		!open			  ? ": the process ended after it"
-		: failure->trace->running ? "the process has not gone on yet"
-					  : "the process was killed before it could go on");
+	gt_line(out, GT_RED_BOLD, "Out of memory: %s asked %lld %s%s.", where,
+		(long long)in_unit(failure, gt_report_asked(failure->report)),
+		gt_unit_name(unit_of(failure)), lack);
 	free(lack);
 	free(where);
 }
 
-static void print_request(struct gt_out *out, const struct failure *failure)
+static const char *end_text(const struct failure *failure)
+{
+	if (gt_report_end(failure->trace, failure->report) == GT_END_FATAL)
+		return "fatal: the process ended after it";
+	return failure->trace->running ? "open: the process has not gone on yet"
+				       : "open: killed before it could go on";
+}
+
+static char *free_text(const struct failure *failure)
+{
+	if (!failure->free_known)
+		return gt_xstrdup("free not known");
+	return gt_xasprintf("%lld free%s",
+			    (long long)in_unit(failure, failure->report->device_free),
+			    short_by(failure) ? "" : ": refused although that is enough");
+}
+
+/* Both figures of a request through torch, or its message reads as another event. */
+static void print_context(struct gt_out *out, const struct failure *failure)
 {
 	const struct gt_report *report = failure->report;
-	char asked[GT_SIZE_TEXT], torch[GT_SIZE_TEXT], available[GT_SIZE_TEXT];
-	char *through = report->torch_requested
-				? gt_xasprintf(" (torch asked %s)",
-					       gt_size_text(report->torch_requested, torch))
-				: gt_xstrdup("");
-	const char *refused = short_by(failure) || !failure->free_known
-				      ? ""
-				      : ": refused although enough was free";
+	char device[GT_DEVICE_TEXT], size[GT_SIZE_TEXT];
+	char *available = free_text(failure);
+	char *torch = report->torch_requested
+			      ? gt_xasprintf(" (torch's message: %s)",
+					     gt_size_text(report->torch_requested, size))
+			      : gt_xstrdup("");
 
-	gt_line(out, GT_PLAIN, "Asked of the driver %s%s, %s free%s%s.",
-		gt_size_text(report->requested, asked), through,
-		failure->free_known ? gt_size_text(report->device_free, available) : "?", refused,
-		report->tries > 1 ? "; refused more than once" : "");
-	free(through);
+	gt_line(out, GT_PLAIN, "%s   pid %u   at %.3f s   %s",
+		gt_device_text(failure->lane->device, device), failure->trace->header.pid,
+		(double)report->us / 1e6, end_text(failure));
+	gt_line(out, GT_PLAIN, "Asked of the driver %lld %s%s, %s; tries: %u.",
+		(long long)in_unit(failure, report->requested), gt_unit_name(unit_of(failure)),
+		torch, available, report->tries);
+	free(torch);
+	free(available);
 }
 
 static void ledger_row(struct gt_table *table, unsigned int part_of, const char *name,
@@ -172,8 +197,9 @@ static void add_ledger(struct gt_table *table, struct gt_out *out, const struct 
 {
 	uint64_t listed = rows_bytes(&failure->rows);
 	bool whole = failure->free_known && failure->total_known;
+	struct gt_place place = {.input = failure->input, .lane = failure->lane};
 
-	gt_holders_rows(table, out, &failure->rows, true);
+	gt_holders_rows(table, out, &place, &failure->rows, true);
 	if (listed < in_use(failure)) {
 		gt_table_row(table, 1, 0, 0);
 		gt_table_text(table, "smaller holders");
@@ -202,6 +228,7 @@ static void print_table(struct gt_out *out, const struct failure *failure, enum 
 
 	gt_holders_fields(fields, title, false);
 	table = gt_table_new(fields, GT_HOLDERS_FIELDS);
+	gt_table_unit(table, unit_of(failure));
 	add_ledger(table, out, failure);
 	gt_table_print(table, out, gt_screen_rows(out, other_lines));
 	gt_table_free(table);
@@ -235,7 +262,7 @@ void gt_oom_screen(struct gt_out *out, const struct gt_args *args, struct gt_inp
 	open_failure(args, input, report, args->by, &failure);
 	if (out->format == GT_FORMAT_TEXT) {
 		print_answer(out, &failure);
-		print_request(out, &failure);
+		print_context(out, &failure);
 	}
 	print_table(out, &failure, args->by, 5 + gt_loss_lines(input->trace));
 	if (out->format == GT_FORMAT_TEXT) {

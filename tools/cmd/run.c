@@ -204,10 +204,9 @@ static void say_failure(struct gt_input *input, const struct gt_report *report, 
 	size_t lane_index = gt_report_lane(input->trace, report);
 	const struct gt_trace_lane *lane = &input->trace->lanes[lane_index];
 	char device[GT_DEVICE_TEXT], asked[GT_SIZE_TEXT];
-	char *where =
-		report->site < lane->site_count
-			? gt_label_where(gt_input_symbols(input), &lane->site_defs[report->site])
-			: gt_xstrdup("-");
+	char *where = report->site < lane->site_count
+			      ? gt_where_text(input, &lane->site_defs[report->site])
+			      : gt_xstrdup("-");
 
 	gt_message(0, "pid %u %.32s: out of memory on %s, %s asked at %s, %s",
 		   input->trace->header.pid, input->trace->header.comm,

@@ -56,8 +56,11 @@ const char *gt_device_text(int device, char buffer[GT_DEVICE_TEXT]);
 /* "5.23 of 8.00 GiB", or "5.23 GiB" when the card's size is not known. To be freed. */
 char *gt_of_card(uint64_t bytes, uint64_t device_total);
 
-/* The command line, cut to width columns (0 = whole). To be freed. */
+/* The command line; with width > 0 without folders and cut to it. To be freed. */
 char *gt_command_line(const struct gt_trace *trace, size_t width);
+
+/* The chain of the user's frames of a site, short. To be freed. */
+char *gt_where_text(struct gt_input *input, const struct gt_site_def *site);
 
 /* "running", "exited", "killed". */
 const char *gt_process_state(const struct gt_trace *trace);

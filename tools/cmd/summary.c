@@ -39,8 +39,8 @@ static const char *at_peak_title(const struct gt_args *args, const struct gt_row
 }
 
 static void print_holders(struct gt_out *out, const struct gt_args *args,
-			  const struct gt_state *state, const struct gt_rows *rows,
-			  size_t other_lines)
+			  const struct gt_place *place, const struct gt_state *state,
+			  const struct gt_rows *rows, size_t other_lines)
 {
 	struct gt_field fields[GT_HOLDERS_FIELDS];
 	struct gt_table *table;
@@ -48,7 +48,7 @@ static void print_holders(struct gt_out *out, const struct gt_args *args,
 
 	gt_holders_fields(fields, at_peak_title(args, rows, &title), true);
 	table = gt_table_new(fields, GT_HOLDERS_FIELDS);
-	gt_holders_rows(table, out, rows, state->blocks_known);
+	gt_holders_rows(table, out, place, rows, state->blocks_known);
 	gt_holders_total(table, 0, args->total == GT_TOTAL_RESERVED ? "held" : "in use",
 			 state->bytes, state->block_count, state->blocks_known);
 	gt_table_print(table, out, gt_screen_rows(out, other_lines));
@@ -121,7 +121,7 @@ static int print_one(struct gt_out *out, const struct gt_args *args, const struc
 		print_answer(out, tightest, args->total);
 		print_process(out, trace);
 	}
-	print_holders(out, args, &state, &rows,
+	print_holders(out, args, tightest, &state, &rows,
 		      4 + gt_loss_lines(trace) + places->count + !!count_survived(trace));
 	if (out->format == GT_FORMAT_TEXT) {
 		print_held(out, &state, tightest->lane);
@@ -173,14 +173,14 @@ static void print_places(struct gt_out *out, const struct gt_places *places,
 			 const struct gt_place *tightest)
 {
 	static const struct gt_field fields[] = {
-		{"rank", NULL, GT_FIELD_TEXT, false},
-		{"device", "GPU", GT_FIELD_COUNT, false},
-		{"pid", NULL, GT_FIELD_COUNT, false},
-		{"peak_allocated", "peak in use MiB", GT_FIELD_BYTES, false},
-		{"peak_reserved", "peak held", GT_FIELD_BYTES, false},
-		{"device_total", "of card", GT_FIELD_BYTES, false},
-		{"refused", NULL, GT_FIELD_COUNT, false},
-		{"state", NULL, GT_FIELD_TEXT, false},
+		{"rank", NULL, GT_FIELD_TEXT, GT_SHOW_ALWAYS},
+		{"device", "GPU", GT_FIELD_COUNT, GT_SHOW_ALWAYS},
+		{"pid", NULL, GT_FIELD_COUNT, GT_SHOW_ALWAYS},
+		{"peak_allocated", "peak in use MiB", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
+		{"peak_reserved", "peak held", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
+		{"device_total", "of card", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
+		{"refused", NULL, GT_FIELD_COUNT, GT_SHOW_ALWAYS},
+		{"state", NULL, GT_FIELD_TEXT, GT_SHOW_ALWAYS},
 	};
 	struct gt_table *table = gt_table_new(fields, sizeof(fields) / sizeof(fields[0]));
 

@@ -90,7 +90,8 @@ static int plot(struct gt_out *out, const struct gt_args *args, const struct gt_
 	draw(out, place, &series, span);
 	gt_print_loss(out, place->input->trace);
 	if (places->count > 1)
-		gt_line(out, GT_PLAIN, "%zu more devices: --device N", places->count - 1);
+		gt_line(out, GT_PLAIN, "%zu more GPU%s: --device N", places->count - 1,
+			places->count > 2 ? "s" : "");
 	gt_next(out, "next: gputrace at TIME FILE     gputrace timeline FILE --format csv");
 	gt_series_clear(&series);
 	return 0;
@@ -117,11 +118,11 @@ static void add_points(struct gt_table *table, const struct gt_place *place,
 static int table(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)
 {
 	static const struct gt_field fields[] = {
-		{"seconds", NULL, GT_FIELD_SECONDS, false},
-		{"allocated", "in use", GT_FIELD_BYTES, false},
-		{"reserved", "held", GT_FIELD_BYTES, false},
-		{"device", "GPU", GT_FIELD_COUNT, false},
-		{"pid", NULL, GT_FIELD_COUNT, false},
+		{"seconds", NULL, GT_FIELD_SECONDS, GT_SHOW_ALWAYS},
+		{"allocated", "in use", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
+		{"reserved", "held", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
+		{"device", "GPU", GT_FIELD_COUNT, GT_SHOW_ALWAYS},
+		{"pid", NULL, GT_FIELD_COUNT, GT_SHOW_ALWAYS},
 	};
 	struct gt_table *result = gt_table_new(fields, sizeof(fields) / sizeof(fields[0]));
 	int status = 0;

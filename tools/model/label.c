@@ -57,36 +57,109 @@ static bool is_user(const struct gt_frame *frame)
 	       gt_library_of_frame(frame->function, frame->file) == GT_LIBRARY_USER;
 }
 
-/* "file.c:12 f", ":12 f" in the same file, "libx.so f" without debug information. */
-static void put_frame(FILE *text, const struct gt_frame *frame, const char *file_before, bool full)
+static bool is_top_level(const struct gt_frame *frame)
+{
+	return strcmp(frame->function, "<module>") == 0;
+}
+
+/* A line of Python says what it does; a native line needs its function. */
+static bool shows_function(const struct gt_frame *frame, bool innermost, bool full)
+{
+	if (is_top_level(frame))
+		return false;
+	return full || innermost || frame->kind != GT_FRAME_PYTHON;
+}
+
+/* "file.c:12 f", ":12 f" in the same file as before, "libx.so f" without debug information. */
+static void put_frame(FILE *text, const struct gt_frame *frame, const char *file_before,
+		      bool function, bool full)
 {
 	const char *where = *frame->file ? frame->file : frame->module;
-	bool named = *where && !(file_before && strcmp(file_before, where) == 0);
 
-	if (named)
+	if (*where && !(file_before && strcmp(file_before, where) == 0))
 		fputs(base_name(where, full), text);
 	if (frame->line)
 		fprintf(text, ":%d", frame->line);
-	fprintf(text, "%s%.*s", *where ? " " : "", name_length(frame->function), frame->function);
+	if (function)
+		fprintf(text, "%s%.*s", *where ? " " : "", name_length(frame->function),
+			frame->function);
 }
 
-/* Frames of the user, outermost first; if there are none, the one that stands for the stack. */
-static void put_chain(FILE *text, struct gt_stack stack, const struct gt_frame *fallback, bool full)
+/* Frames of the user, innermost first: indexes into the stack. Returns how many. */
+static size_t user_frames(struct gt_stack stack, size_t *ret)
 {
-	const char *before = NULL;
+	size_t count = 0;
 
-	for (size_t i = stack.count; i-- > 0;) {
-		const struct gt_frame *frame = &stack.frames[i];
+	for (size_t i = 0; i < stack.count; i++)
+		if (is_user(&stack.frames[i]))
+			ret[count++] = i;
+	/* That a script was started is no news if anything follows. */
+	while (count > 1 && is_top_level(&stack.frames[ret[count - 1]]))
+		count--;
+	return count;
+}
 
-		if (!is_user(frame))
+/* A comprehension is a function of its own in the line that holds it. */
+static bool same_line(const struct gt_frame *a, const struct gt_frame *b)
+{
+	return a->kind == GT_FRAME_PYTHON && a->line == b->line && strcmp(a->file, b->file) == 0;
+}
+
+/* Outermost first. Returns false when the stack has no frame of the user. */
+static bool put_chain(FILE *text, struct gt_stack stack, bool full)
+{
+	size_t *frames = gt_xcalloc(stack.count, sizeof(*frames));
+	size_t count = user_frames(stack, frames);
+	const struct gt_frame *before = NULL;
+
+	for (size_t i = count; i-- > 0;) {
+		const struct gt_frame *frame = &stack.frames[frames[i]];
+
+		if (i && same_line(frame, &stack.frames[frames[i - 1]]))
 			continue;
 		fputs(before ? " > " : "", text);
-		put_frame(text, frame, before, full);
-		before = frame->file;
+		put_frame(text, frame, before ? before->file : NULL,
+			  shows_function(frame, i == 0, full), full);
+		before = frame;
 	}
-	if (!before && fallback)
-		put_frame(text, fallback, NULL, full);
-	else if (!before)
+	free(frames);
+	return count > 0;
+}
+
+/*
+ * Backward runs on a thread of its own, below no line of the user's; the operation whose gradient
+ * it computes is the best that its stack knows: "Addmm" of
+ * "torch::autograd::generated::AddmmBackward0::apply".
+ */
+static bool put_autograd(FILE *text, struct gt_stack stack)
+{
+	static const char prefix[] = "torch::autograd::generated::";
+
+	for (size_t i = 0; i < stack.count; i++) {
+		const char *function = stack.frames[i].function;
+		const char *end = strstr(function, "Backward");
+
+		if (strncmp(function, prefix, sizeof(prefix) - 1) == 0 && end) {
+			function += sizeof(prefix) - 1;
+			fprintf(text, "backward of %.*s (autograd, no line)", (int)(end - function),
+				function);
+			return true;
+		}
+		if (strcmp(function, "torch::autograd::Engine::thread_main") == 0) {
+			fputs("backward (autograd, no line)", text);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void put_line(FILE *text, struct gt_stack stack, const struct gt_frame *fallback, bool full)
+{
+	if (put_chain(text, stack, full) || put_autograd(text, stack))
+		return;
+	if (fallback)
+		put_frame(text, fallback, NULL, true, full);
+	else
 		fputs("(no stack)", text);
 }
 
@@ -148,7 +221,7 @@ static void put_text(FILE *text, const struct parts *parts, enum gt_by by, bool 
 	else if (by == GT_BY_FUNCTION)
 		put_function(text, parts->user, full);
 	else
-		put_chain(text, parts->stack, parts->user, full);
+		put_line(text, parts->stack, parts->user, full);
 }
 
 /*
@@ -223,19 +296,4 @@ void gt_label_clear(struct gt_label *label)
 	free(label->text);
 	free(label->full);
 	*label = (struct gt_label){0};
-}
-
-char *gt_label_where(struct gt_symbols *symbols, const struct gt_site_def *site)
-{
-	const struct gt_frame *user = gt_symbols_user_frame(symbols, site->native, site->python);
-	char *text;
-	size_t length;
-	FILE *file;
-
-	if (!user)
-		return gt_xstrdup("-");
-	file = open_memstream(&text, &length);
-	put_frame(file, user, NULL, false);
-	fclose(file);
-	return text;
 }

@@ -37,7 +37,4 @@ void gt_label_make(struct gt_symbols *symbols, const struct gt_trace *trace,
 		   struct gt_label *ret);
 void gt_label_clear(struct gt_label *label);
 
-/* "grid.c:4 field", the user's frame alone; "-" when there is no stack. To be freed. */
-char *gt_label_where(struct gt_symbols *symbols, const struct gt_site_def *site);
-
 #endif

@@ -278,14 +278,18 @@ static char *shown_text(const struct gt_table *table, const struct row *row, siz
 		return gt_xasprintf("%.6f", (double)cell->number / 1e6);
 	if (kind == GT_FIELD_DELTA)
 		return gt_xasprintf(cell->shown ? "%+lld" : "%lld", (long long)cell->shown);
-	if (kind == GT_FIELD_BYTES && cell->shown == 0 && cell->number > 0)
+	if (is_rounded(kind) && cell->shown == 0 && cell->number > 0)
 		return gt_xstrdup("<1");
 	return gt_xasprintf("%lld", (long long)cell->shown);
 }
 
 static bool shown_column(const struct gt_table *table, const struct gt_out *out, size_t column)
 {
-	return out->format != GT_FORMAT_TEXT || gt_is_wide(out) || !table->fields[column].wide;
+	enum gt_field_show show = table->fields[column].show;
+
+	if (out->format != GT_FORMAT_TEXT || show == GT_SHOW_ALWAYS)
+		return true;
+	return show == GT_SHOW_WIDE && gt_is_wide(out);
 }
 
 static void measure(const struct gt_table *table, size_t *widths)

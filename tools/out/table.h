@@ -19,11 +19,17 @@ enum gt_field_kind {
 	GT_FIELD_SECONDS, /* microseconds */
 };
 
+enum gt_field_show {
+	GT_SHOW_ALWAYS,
+	GT_SHOW_WIDE, /* only in the wide layout, csv and markdown */
+	GT_SHOW_DATA, /* only in csv and markdown */
+};
+
 struct gt_field {
 	const char *name;  /* in csv */
 	const char *title; /* in text; NULL = the unit of bytes, else name */
 	enum gt_field_kind kind;
-	bool wide; /* only in the wide layout, csv and markdown */
+	enum gt_field_show show;
 };
 
 /* A row may be a part of a sum and the sum of parts: sums are small numbers, 0 = none. */
