@@ -136,8 +136,7 @@ static uint32_t capture(struct gt_stack *s, const struct gt_regs *regs)
 		how = gt_walk(s, regs, &kept);
 	if (how == GT_UNWOUND && !s->pushed && kept && kept == s->n)
 		return s->node;
-	if ((how == GT_UNWOUND_OTHER || how == GT_UNWOUND_STOPPED) &&
-	    gt_other_walk(s, regs, &how)) {
+	if (how == GT_UNWOUND_OTHER && gt_other_walk(s, regs, &how)) {
 		own = false;
 		see_modules(s);
 	}

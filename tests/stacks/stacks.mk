@@ -1,7 +1,7 @@
 # Native stack capture against libgcc and libunwind: the library's own objects with a recorder that
 # keeps definitions in memory.
 
-CHECKS += unwind unwind-torch
+CHECKS += unwind unwind-mutants unwind-torch
 DEPS += libunwind8
 T_STACKS := $(O)/stacks
 STACK_OBJ := $(patsubst %,$(P)/%.c.o,stack_native unwind_own unwind_cfi unwind_other modules sites \
@@ -42,10 +42,15 @@ $(T_STACKS)/%.o: tests/stacks/%.c
 	$(call say,CC,$<)
 	$(Q)$(CC) $(STACK_CFLAGS) -c -o $@ $<
 
-$(T_STACKS)/unwind: $(patsubst %,$(T_STACKS)/%.o,unwind check double hooks) \
-		$(STACK_NAMES:%=$(T_STACKS)/hook_%.o) $(STACK_NAMES:%=$(T_STACKS)/scenes_%.o) $(STACK_OBJ)
+UNWIND_OBJ := $(patsubst %,$(T_STACKS)/%.o,unwind check double hooks moving still) $(STACK_OBJ) \
+	$(STACK_NAMES:%=$(T_STACKS)/hook_%.o) $(STACK_NAMES:%=$(T_STACKS)/scenes_%.o)
+
+$(T_STACKS)/unwind: $(UNWIND_OBJ)
 	$(call say,LD,$@)
-	$(Q)$(CXX) -rdynamic -o $@ $^ -pthread -ldl -lgcc_s
+	$(Q)$(CXX) -rdynamic -pthread -o $@ $^ -ldl -lgcc_s
+
+$(T_STACKS)/moving.o: CFLAGS += -fno-omit-frame-pointer
+$(T_STACKS)/still.o: CFLAGS += -fomit-frame-pointer
 
 # Frames of other sizes in code of the same size.
 $(T_STACKS)/module_%.so: tests/stacks/module.c
@@ -70,6 +75,20 @@ $(T_STACKS)/pic_%.o: tests/stacks/%.c
 .PHONY: check-unwind
 check-unwind: $(T_STACKS)/unwind $(STACK_MODULES)
 	$(Q)CHECK_STRICT=1 timeout 120 $(T_STACKS)/unwind $(STACK_MODULES) $(T_STACKS)
+
+$(T_STACKS)/bench: tests/bench/unwind.c $(T_STACKS)/double.o $(STACK_OBJ)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(STACK_CFLAGS) -o $@ $^ -ldl -lgcc_s
+
+.PHONY: bench-unwind
+bench-unwind: $(T_STACKS)/bench
+	$(Q)$(T_STACKS)/bench
+
+.PHONY: check-unwind-mutants
+check-unwind-mutants: $(UNWIND_OBJ) $(STACK_MODULES)
+	$(Q)MUTANT_CC='$(CC) $(filter-out -MMD -MP,$(STACK_CFLAGS)) $(PRELOAD_CFLAGS) -iquote preload' \
+		MUTANT_LD='$(CXX) -rdynamic -pthread' tests/stacks/mutants $(T_STACKS)/mutant \
+		$(UNWIND_OBJ) -- $(STACK_MODULES) $(T_STACKS)
 
 .PHONY: check-unwind-torch
 check-unwind-torch: $(T_STACKS)/torch_check.so sim

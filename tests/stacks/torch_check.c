@@ -14,7 +14,7 @@ struct device {
 	int8_t type, index;
 };
 
-#define REPORT _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE
+#define REPORT	 _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE
 #define TEXT_(x) #x
 #define TEXT(x)	 TEXT_(x)
 
@@ -75,7 +75,8 @@ __attribute__((destructor)) static void report(void)
 	if (!f)
 		return;
 	fprintf(f,
-		"captures=%lu different=%lu lost=%lu truncated=%lu incomplete=%lu frames=%lu deepest=%lu "
+		"captures=%lu different=%lu lost=%lu truncated=%lu incomplete=%lu frames=%lu "
+		"deepest=%lu "
 		"nodes=%u modules=%u unloads=%u duplicates=%u\n",
 		t.captures, t.different, t.lost, t.truncated, t.incomplete, t.frames, t.deepest,
 		double_nodes(), double_modules(), double_unloads(), double_duplicates());

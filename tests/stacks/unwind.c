@@ -131,6 +131,20 @@ static void every_compilation(const char *name, void (*run)(const void *), uint6
 	}
 }
 
+void moving(void (*call)(void), unsigned k, unsigned n);
+void saves_fp(void);
+void keeps_fp(void);
+
+static void moving_frame_pointers(const void *arg)
+{
+	unsigned seed = 1;
+
+	for (unsigned i = 0; i < 3000; i++) {
+		seed = seed * 1664525u + 1013904223u;
+		moving(seed >> 20 & 1 ? saves_fp : keeps_fp, (seed >> 24) % 8, 8);
+	}
+}
+
 /* ---- threads --------------------------------------------------------------------------------- */
 
 static void *thread_main(void *arg)
@@ -432,6 +446,7 @@ int main(int argc, char **argv)
 	every_compilation("callbacks from libc", callbacks, 300);
 	every_compilation("exceptions", exceptions, 500);
 	every_compilation("mixed", mixed, 800);
+	scene("moving frame pointers", moving_frame_pointers, NULL, 3000, WHOLE);
 	scene("threads", threads, NULL, 3000, WHOLE);
 	scene("signal handlers", signals, NULL, 500, WHOLE);
 	scene("coroutines", coroutines, NULL, 500, SOME_INCOMPLETE);
