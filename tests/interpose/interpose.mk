@@ -6,15 +6,16 @@ DEPS += binutils
 INTERPOSE := $(O)/tests/interpose
 INTERPOSE_CC = $(CC) $(CFLAGS_ALL) -D_GNU_SOURCE $(filter %.c,$^)
 INTERPOSE_BIN = $(addprefix $(INTERPOSE)/,reach lookup libother_dlsym.so libdriver_names.so absent \
+	odd strange/libcuda.so.1 strange/libodd_inner.so two/program \
 	$(if $(CUDA13),reach-elf children runtime-13) $(if $(CUDA12),runtime-12))
 
 # Which of them can be built is known once the headers have been looked for, so not before the recipe.
 .PHONY: check-interpose
 check-interpose: all
-	$(Q)$(MAKE) --no-print-directory $(INTERPOSE_BIN)
+	$(Q)$(MAKE) -s $(INTERPOSE_BIN)
 	$(Q)O=$(O) CC=$(CC) CXX=$(CXX) CUDA_HEADERS="$(CUDA13) $(CUDA12)" $(PYTHON) tests/interpose/run
 
-$(INTERPOSE)/reach $(INTERPOSE)/absent: $(INTERPOSE)/%: tests/interpose/%.c
+$(INTERPOSE)/reach $(INTERPOSE)/absent $(INTERPOSE)/odd: $(INTERPOSE)/%: tests/interpose/%.c
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(INTERPOSE_CC) -o $@ -ldl
@@ -54,3 +55,23 @@ $(INTERPOSE)/lookup: tests/interpose/lookup.c $(INTERPOSE)/libfirst.so $(INTERPO
 	$(Q)mkdir -p $(@D)
 	$(Q)$(INTERPOSE_CC) -o $@ -Wl,-rpath,'$$ORIGIN' -Wl,--no-as-needed $(INTERPOSE)/libfirst.so \
 		$(INTERPOSE)/libsecond.so -ldl
+
+$(INTERPOSE)/strange/libcuda.so.1 $(INTERPOSE)/strange/libodd_inner.so: tests/interpose/odd_driver.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(INTERPOSE_CC) $(if $(findstring inner,$@),-DINNER) -fPIC -shared -Wl,-soname,$(@F) -o $@ -ldl
+
+$(INTERPOSE)/two/libcudart.so.%: tests/interpose/two_runtimes.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)echo '$(@F) { cudaMalloc; };' >$@.map
+	$(Q)$(INTERPOSE_CC) -DRUNTIME=$* -fPIC -shared -Wl,-soname,$(@F) -Wl,--version-script=$@.map -o $@
+
+$(INTERPOSE)/two/libcaller.so: tests/interpose/two_runtimes.c $(INTERPOSE)/two/libcudart.so.12
+	$(call say,CC,$@)
+	$(Q)$(INTERPOSE_CC) -DCALLER -fPIC -shared -o $@ $(filter %.12,$^) -Wl,-rpath,'$$ORIGIN'
+
+$(INTERPOSE)/two/program: tests/interpose/two_runtimes.c $(INTERPOSE)/two/libcudart.so.13 \
+	$(INTERPOSE)/two/libcaller.so
+	$(call say,CC,$@)
+	$(Q)$(INTERPOSE_CC) -o $@ $(filter %.13,$^) -Wl,-rpath,'$$ORIGIN' -ldl
