@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 #include <zstd.h>
 #include "writer.h"
@@ -249,7 +250,8 @@ static void start_lane(struct writer *w, uint32_t number)
 	l->frame = ZSTD_createCCtx();
 	must(l->frame != NULL);
 	ZSTD_CCtx_setParameter(l->frame, ZSTD_c_compressionLevel, 1);
-	ZSTD_CCtx_setParameter(l->frame, ZSTD_c_windowLog, 20);
+	/* Small windows in small files: the reader's is allocated anew for each cursor. */
+	ZSTD_CCtx_setParameter(l->frame, ZSTD_c_windowLog, w->o->extent < 65536 ? 14 : 20);
 }
 
 static size_t slots_per_extent(const struct writer *w)

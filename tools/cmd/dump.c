@@ -167,7 +167,7 @@ static void say_difference(void *ctx, const char *line)
 
 static int check(struct dump *d)
 {
-	size_t differences = gt_trace_check(d->trace, say_difference, d);
+	size_t differences = gt_trace_check(d->trace, true, say_difference, d);
 
 	if (differences) {
 		fprintf(stderr, "gputrace: %s: %zu differences\n", d->trace->path, differences);

@@ -133,7 +133,7 @@ static void check_history(struct check *c)
 	same(c, "number of failed requests", seen.failed, c->lane->ctr.failed);
 }
 
-size_t gt_trace_check(const struct gt_trace *trace, gt_say *say, void *ctx)
+size_t gt_trace_check(const struct gt_trace *trace, bool history, gt_say *say, void *ctx)
 {
 	struct check c = {.trace = trace, .say = say, .ctx = ctx};
 
@@ -143,7 +143,8 @@ size_t gt_trace_check(const struct gt_trace *trace, gt_say *say, void *ctx)
 		check_sites(&c);
 		for (int k = 0; k < GT_TOTALS; k++)
 			check_total(&c, k);
-		check_history(&c);
+		if (history)
+			check_history(&c);
 	}
 	return c.differences;
 }

@@ -116,7 +116,9 @@ static void keep_joined(struct gt_history *h, uint64_t next)
 	}
 	if (i == h->stretch_count && h->tail_count)
 		h->first_us = h->tail[0].us;
-	memmove(h->stretches, h->stretches + i, (h->stretch_count - i) * sizeof(*h->stretches));
+	if (i)
+		memmove(h->stretches, h->stretches + i,
+			(h->stretch_count - i) * sizeof(*h->stretches));
 	h->stretch_count -= i;
 	h->first_seq = next;
 }

@@ -23,7 +23,7 @@
 #define LANE_AT(image, field) \
 	((image)->extent.offset + sizeof(struct gt_extent) + offsetof(struct gt_lane, field))
 
-static uint64_t lane_seq(const struct gt_image *image, const struct gt_source *source)
+uint64_t gt_image_seq(const struct gt_image *image, const struct gt_source *source)
 {
 	return gt_source_word(source, LANE_AT(image, seq));
 }
@@ -35,10 +35,10 @@ static int copy_of_event(const struct gt_image *image, const struct gt_source *s
 	uint64_t seq;
 
 	for (int tries = 0; tries < TRIES; tries++) {
-		seq = lane_seq(image, source);
+		seq = gt_image_seq(image, source);
 		if (gt_source_copy(source, at + (seq & 1) * size, to, size))
 			return -1;
-		if (lane_seq(image, source) == seq) {
+		if (gt_image_seq(image, source) == seq) {
 			*ret_seq = seq;
 			return 0;
 		}
@@ -46,17 +46,26 @@ static int copy_of_event(const struct gt_image *image, const struct gt_source *s
 	return GT_RECYCLED;
 }
 
-static int copy_counters(const struct gt_image *image, const struct gt_source *source,
-			 struct gt_ctr *ctr, uint64_t *seq)
+int gt_image_counters(const struct gt_image *image, const struct gt_source *source,
+		      struct gt_ctr *ctr, uint64_t *seq)
 {
 	return copy_of_event(image, source, LANE_AT(image, ctr), ctr, sizeof(*ctr), seq);
 }
 
-static int read_lane_head(struct gt_image *image, const struct gt_source *source,
-			  struct gt_error *err)
+bool gt_lane_has_cells(const struct gt_source *source, const struct gt_extent *lane)
 {
-	const struct gt_extent *e = &image->extent;
+	const uint64_t at = lane->offset + sizeof(*lane) + offsetof(struct gt_lane, cap);
+
+	return (uint32_t)gt_source_word(source, at) != 0;
+}
+
+int gt_image_begin(struct gt_image *image, const struct gt_source *source,
+		   const struct gt_extent *e, struct gt_error *err)
+{
 	struct gt_lane lane;
+
+	memset(image, 0, sizeof(*image));
+	image->extent = *e;
 
 	if (e->length < GT_CELLS_OFFSET || e->lane >= GT_MAX_LANES ||
 	    gt_source_copy(source, e->offset + sizeof(*e), &lane, sizeof(lane)))
@@ -72,7 +81,7 @@ static int read_lane_head(struct gt_image *image, const struct gt_source *source
 	image->device = lane.device;
 	image->incomplete_seq = lane.incomplete_seq;
 	image->lost = lane.lost;
-	return copy_counters(image, source, &image->ctr0, &image->seq0);
+	return gt_image_counters(image, source, &image->ctr0, &image->seq0);
 }
 
 /*
@@ -92,7 +101,7 @@ static int copy_lines(struct gt_image *image, const struct gt_source *source, ui
 			return rc;
 		if (gt_source_copy(source, at, &image->lines[first], count * sizeof(redo.line)))
 			return -1;
-		again = lane_seq(image, source);
+		again = gt_image_seq(image, source);
 		if (again != seq)
 			continue;
 		if (seq && redo.site >= first && redo.site - first < count)
@@ -251,22 +260,25 @@ static uint64_t copy_cells(struct gt_image *image, const struct gt_source *sourc
 			first = s + 1;
 	}
 	sealed = gt_source_word(source, LANE_AT(image, sealed));
-	seq = lane_seq(image, source);
+	seq = gt_image_seq(image, source);
 	kept = seq + 2 > image->cap ? seq + 2 - image->cap : 1;
 	if (kept > sealed + 1)
 		kept = sealed + 1;
 	return kept > first ? kept : first;
 }
 
-static int copy_staging(struct gt_image *image, const struct gt_source *source,
-			struct gt_error *err)
+int gt_image_staging(struct gt_image *image, const struct gt_source *source, struct gt_error *err)
 {
 	struct gt_history *h = &image->history;
 	uint64_t from = image->seq1 >= image->cap ? image->seq1 - image->cap + 1 : 1;
 
-	h->tail = calloc(image->cap, sizeof(*h->tail));
+	if (!h->tail)
+		h->tail = calloc(image->cap, sizeof(*h->tail));
 	if (!h->tail)
 		return gt_fail_memory(err, source->path);
+	h->lane = image->extent.lane;
+	h->last_seq = image->seq1;
+	h->tail_count = 0;
 	h->tail_first = copy_cells(image, source, from);
 	if (h->tail_first > image->seq1)
 		return 0;
@@ -281,9 +293,7 @@ int gt_image_take(struct gt_image *image, struct gt_source *source, const struct
 	struct gt_extents list = {0};
 	int rc;
 
-	memset(image, 0, sizeof(*image));
-	image->extent = *extent;
-	rc = read_lane_head(image, source, err);
+	rc = gt_image_begin(image, source, extent, err);
 	/* Listed after seq0: what is not listed was filled by events that replay will see. */
 	if (!rc)
 		rc = gt_extents_list(source, partial, &list, err);
@@ -292,16 +302,13 @@ int gt_image_take(struct gt_image *image, struct gt_source *source, const struct
 	if (!rc)
 		rc = copy_slots(image, source, &list, err);
 	if (!rc)
-		rc = copy_counters(image, source, &image->ctr1, &image->seq1);
+		rc = gt_image_counters(image, source, &image->ctr1, &image->seq1);
 	if (!rc)
-		rc = copy_staging(image, source, err);
+		rc = gt_image_staging(image, source, err);
 	if (!rc)
 		rc = gt_extents_list(source, partial, &list, err);
-	if (!rc) {
-		image->history.lane = extent->lane;
-		image->history.last_seq = image->seq1;
+	if (!rc)
 		rc = gt_history_build(&image->history, source, &list, partial, err);
-	}
 	free(list.at);
 	return rc;
 }

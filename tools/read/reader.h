@@ -197,11 +197,20 @@ struct gt_image { /* a lane copied while it may have changed: between seq0 and s
 	size_t slot_count, slot_capacity;
 	struct gt_history history;
 };
-/* 0, GT_RECYCLED = changes too fast, try again, -1. */
+/* A lane is listed before it has cells; then it has no events either, and is not looked at. */
+bool gt_lane_has_cells(const struct gt_source *source, const struct gt_extent *lane);
+/* Both 0, GT_RECYCLED = changes too fast, try again, -1. The first takes seq0 and ctr0 alone. */
+int gt_image_begin(struct gt_image *image, const struct gt_source *source,
+		   const struct gt_extent *extent, struct gt_error *err);
 int gt_image_take(struct gt_image *image, struct gt_source *source, const struct gt_extent *extent,
 		  bool partial, struct gt_error *err);
 int gt_image_lines(struct gt_image *image, size_t count); /* room for count lines, new ones zero */
 void gt_image_free(struct gt_image *image);
+uint64_t gt_image_seq(const struct gt_image *image, const struct gt_source *source); /* now */
+int gt_image_counters(const struct gt_image *image, const struct gt_source *source,
+		      struct gt_ctr *ctr, uint64_t *seq);
+/* The cells up to seq1 that are still there become the tail of the image's history. */
+int gt_image_staging(struct gt_image *image, const struct gt_source *source, struct gt_error *err);
 /* Brings the image to seq1 and hands blocks, sites and history over to the lane. */
 int gt_image_settle(struct gt_image *image, struct gt_trace *trace, struct gt_trace_lane *lane,
 		    struct gt_error *err);

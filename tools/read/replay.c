@@ -225,6 +225,8 @@ static int run(struct replay *r, struct gt_trace *trace, struct gt_error *err)
 	struct gt_limits limits;
 	int rc;
 
+	if (r->image->seq1 && history->first_seq > r->image->seq1 && trace->reader->source.live)
+		return GT_RECYCLED;
 	if (r->image->seq1 && history->first_seq > r->image->seq1 && !trace->partial)
 		return gt_damaged(err, trace->path, r->image->extent.offset,
 				  "the last event of lane %u is missing", r->image->extent.lane);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include "read/reader.h"
 
-#define ATTEMPTS 20
+#define ATTEMPTS 200
 
 void gt_limits_of(const struct gt_trace *trace, uint32_t lane, struct gt_limits *ret)
 {
@@ -30,21 +30,14 @@ static int by_number(const void *a, const void *b)
 	return x->lane < y->lane ? -1 : x->lane > y->lane;
 }
 
-/* A lane is listed before it has cells; then it has no events either. */
-static bool has_cells(const struct gt_trace *trace, const struct gt_extent *lane)
-{
-	const uint64_t at = lane->offset + sizeof(*lane) + offsetof(struct gt_lane, cap);
-
-	return (uint32_t)gt_source_word(&trace->reader->source, at) != 0;
-}
-
 /* Keeps the LANE extents of a list, by number. */
 static int select_lanes(struct gt_trace *trace, struct gt_extents *list, struct gt_error *err)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < list->count; i++) {
-		if (list->at[i].kind == GT_EXTENT_LANE && has_cells(trace, &list->at[i]))
+		if (list->at[i].kind == GT_EXTENT_LANE &&
+		    gt_lane_has_cells(&trace->reader->source, &list->at[i]))
 			list->at[n++] = list->at[i];
 	}
 	list->count = n;
@@ -58,14 +51,25 @@ static int select_lanes(struct gt_trace *trace, struct gt_extents *list, struct 
 	return 0;
 }
 
-static int take_images(struct gt_trace *trace, const struct gt_extents *lanes,
-		       struct gt_image *images, struct gt_error *err)
+/* In a partial trace a lane that cannot be read is left out. */
+static int take_images(struct gt_trace *trace, struct gt_extents *lanes, struct gt_image *images,
+		       struct gt_error *err)
 {
+	size_t n = 0;
 	int rc = 0;
 
-	for (size_t i = 0; !rc && i < lanes->count; i++)
-		rc = gt_image_take(&images[i], &trace->reader->source, &lanes->at[i],
+	for (size_t i = 0; !rc && i < lanes->count; i++) {
+		rc = gt_image_take(&images[n], &trace->reader->source, &lanes->at[i],
 				   trace->partial, err);
+		if (rc < 0 && trace->partial) {
+			gt_image_free(&images[n]);
+			rc = 0;
+			continue;
+		}
+		n++;
+	}
+	if (!rc)
+		lanes->count = n;
 	return rc;
 }
 
@@ -80,6 +84,27 @@ static int read_definitions(struct gt_trace *trace, struct gt_error *err)
 		rc = gt_reports_read(trace, &list, err);
 	free(list.at);
 	return rc;
+}
+
+/* History of a partial trace begins behind the last chunk that cannot be decoded. */
+static void keep_whole(struct gt_trace *trace, size_t i)
+{
+	struct gt_history *history = &trace->reader->histories[i];
+	struct gt_cursor *cursor = gt_cursor_new(trace, i);
+	const struct gt_event *event = NULL;
+
+	if (!cursor)
+		return;
+	for (uint64_t seq = history->last_seq; seq >= history->first_seq && seq; seq--) {
+		if (gt_cursor_at(cursor, seq, &event, NULL)) {
+			history->first_seq = seq + 1;
+			break;
+		}
+		history->first_us = event->us;
+	}
+	trace->lanes[i].history_first = history->first_seq;
+	trace->lanes[i].history_us = history->first_seq > 1 ? history->first_us : 0;
+	gt_cursor_free(cursor);
 }
 
 static int settle(struct gt_trace *trace, struct gt_image *images, size_t count,
@@ -97,6 +122,8 @@ static int settle(struct gt_trace *trace, struct gt_image *images, size_t count,
 		rc = gt_image_settle(&images[i], trace, &trace->lanes[i], err);
 		reader->histories[i] = images[i].history;
 		memset(&images[i].history, 0, sizeof(images[i].history));
+		if (!rc && trace->partial)
+			keep_whole(trace, i);
 		if (reader->histories[i].last_us > trace->last_us)
 			trace->last_us = reader->histories[i].last_us;
 	}
@@ -193,6 +220,8 @@ int gt_trace_open(const char *path, unsigned int flags, struct gt_trace **ret, s
 		gt_trace_close(trace);
 		return -1;
 	}
+	if (err)
+		err->status = 0; /* a partial trace leaves out what is damaged */
 	*ret = trace;
 	return 0;
 }

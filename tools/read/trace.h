@@ -193,7 +193,8 @@ static inline uint64_t gt_site_at_peak(const struct gt_trace_lane *lane, size_t 
 
 /* check.c: what can be derived against what is stored; each difference is said in a line. */
 typedef void gt_say(void *ctx, const char *line);
-size_t gt_trace_check(const struct gt_trace *trace, gt_say *say, void *ctx); /* differences */
+/* Number of differences. history: decode all of it too, not only the state. */
+size_t gt_trace_check(const struct gt_trace *trace, bool history, gt_say *say, void *ctx);
 
 /* names.c: one word per number of the format; "unknown" for those of later versions. */
 const char *gt_op_name(unsigned int op);
