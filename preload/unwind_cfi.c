@@ -469,12 +469,13 @@ static bool fits(int64_t value)
 	return value >= -(1 << 18) && value < 1 << 18 && !(value & 7);
 }
 
-/* A row as a rule; kind stays OTHER unless it has one of the forms that the walker takes. */
+/* A row as a rule: OTHER unless it has one of the forms that the walker takes. */
 static void rule_of(const struct row *row, struct gt_rule *rule)
 {
 	enum gt_rule_kind kind = GT_RULE_OTHER;
 	enum how fp_how = AT_CFA;
 
+	rule->kind = GT_RULE_OTHER;
 	if (row->ra.how == UNDEFINED) {
 		rule->kind = GT_RULE_END;
 		return;
@@ -520,7 +521,7 @@ static bool read_fde(const struct gt_module *m, uint64_t address, struct cie *ci
 	return !r.bad;
 }
 
-/* NONE: found. OTHER: the tables are not what we can read. STOP: they say nothing about pc. */
+/* NONE: found. OTHER: no table of the usual form, or a signal frame. STOP: pc is not in it. */
 static enum gt_rule_kind find_program(const struct gt_module *module, uint64_t pc, struct cie *cie,
 				      struct fde *fde)
 {
@@ -530,9 +531,7 @@ static enum gt_rule_kind find_program(const struct gt_module *module, uint64_t p
 		return GT_RULE_OTHER;
 	if (!address)
 		return GT_RULE_STOP;
-	if (!read_fde(module, address, cie, fde))
-		return GT_RULE_OTHER;
-	if (pc - fde->start >= fde->length)
+	if (!read_fde(module, address, cie, fde) || pc - fde->start >= fde->length)
 		return GT_RULE_STOP;
 	return cie->signal ? GT_RULE_OTHER : GT_RULE_NONE;
 }
@@ -546,7 +545,7 @@ void gt_cfi_rule(const struct gt_module *module, uint64_t pc, struct gt_rule *re
 	*ret = (struct gt_rule){.kind = find_program(module, pc, &cie, &fde)};
 	if (ret->kind != GT_RULE_NONE)
 		return;
-	ret->kind = GT_RULE_OTHER;
+	ret->kind = GT_RULE_STOP;
 	m.location = fde.start;
 	run(&m, cie.program); /* to its end: it does not advance */
 	m.initial = m.row;

@@ -260,15 +260,15 @@ static enum gt_rule_kind step_by(struct gt_stack *s, struct state *st, const str
 	if (r->kind == GT_RULE_REALIGNED) {
 		slot = st->fp + (uint64_t)r->fp_at;
 		if (cfa & 7 || cfa < st->sp || !readable_to(s, cfa + 8))
-			return GT_RULE_OTHER;
+			return GT_RULE_STOP;
 		cfa = word_at(cfa);
 	} else if (r->fp_saved) {
 		slot = cfa + (uint64_t)r->fp_at;
 	}
 	if (cfa & 7 || cfa <= st->sp || !readable_to(s, cfa) || cfa + (uint64_t)r->ra_at < st->sp)
-		return GT_RULE_OTHER;
+		return GT_RULE_STOP;
 	if (r->fp_saved && (slot & 7 || slot < st->sp || slot >= cfa))
-		return GT_RULE_OTHER;
+		return GT_RULE_STOP;
 	st->pc = gt_pc(word_at(cfa + (uint64_t)r->ra_at));
 	st->sp = cfa;
 	st->fp = r->fp_saved ? word_at(slot) : st->fp;
@@ -296,7 +296,7 @@ static inline enum gt_rule_kind step(struct gt_stack *s, struct state *st, bool 
 		return r.kind == GT_RULE_END ? r.kind : step_slowly(s, st);
 	cfa = (r.kind == GT_RULE_SP ? st->sp : st->fp) + (uint64_t)r.cfa;
 	if (gt_unlikely(cfa & 7 || cfa <= st->sp || !readable_to(s, cfa)))
-		return GT_RULE_OTHER;
+		return GT_RULE_STOP;
 	ra = gt_pc(word_at(cfa + (uint64_t)r.ra_at));
 	st->fp_slot = r.fp_saved ? cfa + (uint64_t)r.fp_at : GT_SLOT_KEPT;
 	if (r.fp_saved)

@@ -46,7 +46,7 @@ void double_start(unsigned depth, unsigned unwinder);
 void double_forget(void); /* a new file, as in a forked child */
 void double_path(uint32_t node, struct path *ret);
 unsigned double_nodes(void), double_modules(void), double_unloads(void);
-unsigned double_duplicates(void); /* (parent, pc) defined twice while nothing was unloaded */
+unsigned double_duplicates(void); /* paths defined twice; after an unload there may be such */
 long double_mapped(void);	  /* bytes of gt_map in use */
 uint64_t double_lost(unsigned why);
 bool double_module_at(uint64_t pc, const char *suffix); /* is the loaded module of pc named so? */

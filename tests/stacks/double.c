@@ -12,7 +12,7 @@
 enum { MAX_NODES = 1 << 20, MAX_MODULES = 8192 };
 
 static struct {
-	uint32_t parent, epoch; /* modules unloaded before it */
+	uint32_t parent;
 	uint64_t pc;
 } node[MAX_NODES + 1];
 static struct {
@@ -106,7 +106,6 @@ static void add_node(const struct gt_rec_node *r)
 	nodes = r->id;
 	node[r->id].parent = r->parent;
 	node[r->id].pc = r->pc;
-	node[r->id].epoch = unloads;
 }
 
 static void add_module(const struct gt_rec_module *r, const char *path)
@@ -191,8 +190,6 @@ static int by_path(const void *a, const void *b)
 {
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
 
-	if (node[x].epoch != node[y].epoch)
-		return node[x].epoch < node[y].epoch ? -1 : 1;
 	if (node[x].parent != node[y].parent)
 		return node[x].parent < node[y].parent ? -1 : 1;
 	return (node[x].pc > node[y].pc) - (node[x].pc < node[y].pc);

@@ -2,8 +2,8 @@
 /*
  * Frames whose frame pointer moves while everything that the walk compares first stays: outer pads,
  * inner takes the rest, so that the call from inner always happens at one stack pointer, from one
- * pc. Only the saved frame pointer tells the activations apart: the old return address, to the other
- * call in outer, is still in the memory that alloca hands out. Compiled with frame pointers.
+ * pc. Only the saved frame pointer tells the activations apart: the old return address, to the
+ * other call in outer, is still in the memory that alloca hands out. Compiled with frame pointers.
  */
 #include <alloca.h>
 #include <stddef.h>

@@ -52,6 +52,10 @@ $(T_STACKS)/unwind: $(UNWIND_OBJ)
 $(T_STACKS)/moving.o: CFLAGS += -fno-omit-frame-pointer
 $(T_STACKS)/still.o: CFLAGS += -fomit-frame-pointer
 
+$(T_STACKS)/corrupt: $(patsubst %,$(T_STACKS)/%.o,corrupt double) $(STACK_OBJ)
+	$(call say,LD,$@)
+	$(Q)$(CC) -pthread -o $@ $^ -ldl
+
 # Frames of other sizes in code of the same size.
 $(T_STACKS)/module_%.so: tests/stacks/module.c
 	@mkdir -p $(@D)
@@ -73,8 +77,9 @@ $(T_STACKS)/pic_%.o: tests/stacks/%.c
 	$(Q)$(CC) $(STACK_CFLAGS) -fPIC -fvisibility=hidden -c -o $@ $<
 
 .PHONY: check-unwind
-check-unwind: $(T_STACKS)/unwind $(STACK_MODULES)
+check-unwind: $(T_STACKS)/unwind $(T_STACKS)/corrupt $(STACK_MODULES)
 	$(Q)CHECK_STRICT=1 timeout 120 $(T_STACKS)/unwind $(STACK_MODULES) $(T_STACKS)
+	$(Q)timeout 120 $(T_STACKS)/corrupt $(T_STACKS)/module_200.so $(T_STACKS) 1000
 
 $(T_STACKS)/bench: tests/bench/unwind.c $(T_STACKS)/double.o $(STACK_OBJ)
 	$(call say,CC,$@)

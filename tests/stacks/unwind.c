@@ -450,13 +450,13 @@ int main(int argc, char **argv)
 	scene("threads", threads, NULL, 3000, WHOLE);
 	scene("signal handlers", signals, NULL, 500, WHOLE);
 	scene("coroutines", coroutines, NULL, 500, SOME_INCOMPLETE);
+	judge("each path has one node", !double_duplicates(), "a path was defined twice");
 	check_with_libunwind = false; /* it keeps rules of replaced modules */
 	scene("frames without unwind information", bare_frames, NULL, 40, SOME_INCOMPLETE);
 	replaced_modules();
 	caller_names();
 	nothing_left_behind();
 	depth_limit();
-	judge("each path has one node", !double_duplicates(), "a path was defined twice");
 	in_child();
 	return failures != 0;
 }
