@@ -9,9 +9,12 @@ import io
 import os
 import pickle
 import pickletools
+import re
+import shutil
 import subprocess
 import sys
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.abspath(sys.argv[1])
 SAY = BUILD + "/tests/snapshot/say"
 WORK = BUILD + "/tests/snapshot/work"
@@ -136,6 +139,16 @@ class Ranges:
     def holds(self, addr, size):
         return any(a <= addr and addr + size <= e for a, e in self.ends.items())
 
+    def cut(self, addr, size, what):
+        """Takes a part of what touches away."""
+        self.ends = self.join()
+        need(self.holds(addr, size), "%s %#x+%d is not all mapped", what, addr, size)
+        start = max(a for a in self.ends if a <= addr)
+        end = self.ends.pop(start)
+        for a, e in ((start, addr), (addr + size, end)):
+            if a < e:
+                self.ends[a] = e
+
     def join(self):
         """What touches is one."""
         out = {}
@@ -165,8 +178,7 @@ def replay(snapshot, device):
             maps.add(a, n, what)
         elif what == "segment_unmap":
             need(not blocks.overlaps(a, n), "%s %#x with blocks in it", what, a)
-            for part in range(a, a + n, 2 << 20):
-                maps.remove(part, 2 << 20, what)
+            maps.cut(a, n, what)
         elif what == "alloc":
             need(allocs.holds(a, n) or any(m <= a and a + n <= e for m, e in maps.join().items()),
                  "%s %#x in no segment", what, a)
@@ -218,6 +230,256 @@ def snapshot_of_nothing():
     with open(WORK + "/nothing.pickle", "wb") as f:
         f.write(say("viz", 0, 0))
     vizcheck(WORK + "/nothing.pickle")
+
+
+# ---- files of real runs -----------------------------------------------------------------------
+
+
+def clean(name):
+    """An empty folder for a case's files."""
+    path = "%s/%s" % (WORK, name)
+    shutil.rmtree(path, ignore_errors=True)
+    os.makedirs(path)
+    return path
+
+
+def environment(folder, **more):
+    return dict(os.environ, GT_BUILD=BUILD, GPUTRACE_DIR=folder, GPUTRACE_QUIET="1",
+                LD_PRELOAD=BUILD + "/libgputrace.so", **more)
+
+
+def record(folder, *program, status=0, **more):
+    """Runs a program on the simulated stack; its trace and what it printed."""
+    result = subprocess.run([HERE + "/../sim/run", *map(str, program)], env=environment(folder, **more), text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+    need(result.returncode == status, "%s: exit %d: %s", program[0], result.returncode, result.stderr[-300:])
+    return trace_in(folder), result.stdout
+
+
+def trace_in(folder):
+    found = [f for f in os.listdir(folder) if f.endswith(".gtrace")]
+    need(len(found) == 1, "traces: %s", found)
+    return "%s/%s" % (folder, found[0])
+
+
+def snapshot(trace, at, *options, status=0):
+    """The loaded snapshot and its path; replayed, and seen by only its owner."""
+    path = "%s.%s.pickle" % (trace[:-len(".gtrace")], at)
+    result = subprocess.run([BUILD + "/gputrace", "snapshot", "--at", at, *options, trace], text=True,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+    need(result.returncode == status, "exit %d: %s", result.returncode, result.stderr)
+    if status:
+        return result.stderr, path
+    need(result.stdout.startswith(path) and result.stdout.count("\n") == 1, "said %r", result.stdout)
+    need(os.stat(path).st_mode & 0o777 == 0o600, "mode %o", os.stat(path).st_mode)
+    with open(path, "rb") as f:
+        loaded = load(f.read())
+    for device in range(len(loaded["device_traces"])):
+        replay(loaded, device)
+    return loaded, path
+
+
+def blocks_of(loaded):
+    return {(s["device"], b["address"], b["size"]) for s in loaded["segments"] for b in s["blocks"]
+            if b["state"] == "active_allocated"}
+
+
+def segments_of(loaded):
+    return {(s["device"], s["address"], s["total_size"], s["stream"], s["segment_type"], s["is_expandable"])
+            for s in loaded["segments"]}
+
+
+def actions(loaded, device=0):
+    return [e["action"] for e in loaded["device_traces"][device]]
+
+
+def said(text, device, what):
+    """A number that the program `traffic` printed of a device."""
+    found = re.search(r"device %d .*?\b%s (\d+)" % (device, what), text)
+    need(found, "no %s of device %d in %r", what, device, text)
+    return int(found.group(1))
+
+
+PLAIN = {}
+
+
+@case
+def plain_c_program():
+    folder = clean("plain")
+    trace, text = record(folder, BUILD + "/prog/traffic", "--events", 3000, "--live", 60, "--sites", 24)
+    end, PLAIN["end"] = snapshot(trace, "end")
+    peak, PLAIN["peak"] = snapshot(trace, "peak")
+    need(len(blocks_of(end)) == said(text, 0, "live"), "%d blocks live", len(blocks_of(end)))
+    need(sum(b[2] for b in blocks_of(end)) == said(text, 0, "bytes"), "other bytes than the program says")
+    need(sum(b[2] for b in blocks_of(peak)) == said(text, 0, "peak"), "not the peak")
+    need(actions(end).count("alloc") == said(text, 0, "allocations"), "allocs are missing")
+    need(actions(end).count("free_completed") == said(text, 0, "frees"), "frees are missing")
+    names = {f["name"] for e in end["device_traces"][0] for f in e["frames"]}
+    need("fill_slot" in names, "the program's own function is not in %s", names)
+    need(not [n for n in names if "libgputrace" in n], "frames of our own")
+    need(all(len(s["blocks"]) == 1 for s in end["segments"]), "a driver allocation in parts")
+
+
+@case
+def plain_c_program_passes_vizcheck():
+    vizcheck(*PLAIN.values())
+
+
+@case
+def a_full_ring_leaves_the_segments_exact():
+    folder = clean("ring")
+    trace, text = record(folder, BUILD + "/prog/traffic", "--events", 200000, "--live", 200, "--sites", 16,
+                         GPUTRACE_RING="1M")
+    end, path = snapshot(trace, "end")
+    need(end["allocator_settings"]["history"] != "complete", "the ring did not fill")
+    need(sum(b[2] for b in blocks_of(end)) == said(text, 0, "bytes"), "other bytes than the program says")
+    old = [e for e in end["device_traces"][0] if "user_metadata" in e]
+    need({e["action"] for e in old} == {"segment_alloc", "alloc"}, "%s", {e["action"] for e in old})
+    need(all(e["frames"] for e in old), "an old block without its stack")
+    vizcheck(path)
+
+
+@case
+def refused_requests():
+    """One is granted after frees, one ends the program: only that one is an oom."""
+    folder = clean("oom")
+    trace, _ = record(folder, BUILD + "/prog/oom", status=1)
+    oom, path = snapshot(trace, "oom")
+    need(actions(oom).count("oom") == 1, "%d oom events", actions(oom).count("oom"))
+    event = [e for e in oom["device_traces"][0] if e["action"] == "oom"][0]
+    need(event["size"] == 1 << 30 and 0 < event["device_free"] < 1 << 30, "%s", event)
+    need(len(blocks_of(oom)) == 8, "%d blocks live", len(blocks_of(oom)))
+    need([f for f in event["frames"] if f["name"] == "train"], "no stack")
+    vizcheck(path)
+
+
+@case
+def wrong_use_is_said():
+    trace = trace_in(WORK + "/plain")
+    text, path = snapshot(trace, "oom", status=2)
+    need("no request for memory failed" in text, "said %r", text)
+    need(not os.path.exists(path), "left a file")
+    text, _ = snapshot(trace, "end", "--device", "7", status=2)
+    need("device 7" in text, "said %r", text)
+    os.symlink("/dev/null", WORK + "/plain/link")
+    text, _ = snapshot(trace, "end", "-o", WORK + "/plain/link", status=3)
+    need("link" in text, "said %r", text)
+
+
+# ---- PyTorch ----------------------------------------------------------------------------------
+
+
+def torch(*args, **kwargs):
+    """Something on the test environment's Python, or a skip."""
+    process = subprocess.Popen([HERE + "/../torch/python", *args], text=True, **kwargs)
+    return process
+
+
+def hold(folder, *program, **more):
+    """Runs a program until it has written own.pickle and said so, takes a snapshot, kills it."""
+    own = folder + "/own.pickle"
+    process = torch("--devices", "2", *program, env=environment(folder, **more), stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        while process.stdout.readline() and not os.path.exists(own):
+            process.stdin.write("\n")
+            process.stdin.flush()
+        if process.poll() == 77:
+            raise Skip("PyTorch cannot be had here")
+        need(os.path.exists(own), "the program ended early")
+        running, _ = snapshot(trace_in(folder), "end")
+    finally:
+        process.kill()
+        process.wait()
+    killed, path = snapshot(trace_in(folder), "end")
+    need(running["segments"] == killed["segments"], "other segments after the kill")
+    with open(own, "rb") as f:
+        return pickle.load(f), killed, path
+
+
+TORCH = []
+
+
+def expect_equal(name, *program, **more):
+    folder = clean(name)
+    own, ours, path = hold(folder, *[p.replace("OWN", folder + "/own.pickle") for p in program], **more)
+    TORCH.append(path)
+    need(len(own["segments"]) > 3, "hardly any segments")
+    need(segments_of(own) == segments_of(ours), "segments differ: %s", segments_of(own) ^ segments_of(ours))
+    need(blocks_of(own) == blocks_of(ours), "blocks differ: %s", blocks_of(own) ^ blocks_of(ours))
+
+
+MLP = [HERE + "/../torch/mlp.py", "--hold", "--snapshot", "OWN"]
+FRAG = [HERE + "/frag.py", "OWN"]
+EXPANDABLE = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+
+
+@case
+def torch_training_equals_its_own_snapshot():
+    expect_equal("mlp", *MLP)
+
+
+@case
+def torch_fragmented_equals_its_own_snapshot():
+    expect_equal("frag", *FRAG)
+
+
+@case
+def torch_expandable_training_equals_its_own_snapshot():
+    expect_equal("mlp-expandable", *MLP, **EXPANDABLE)
+
+
+@case
+def torch_expandable_fragmented_equals_its_own_snapshot():
+    expect_equal("frag-expandable", *FRAG, **EXPANDABLE)
+
+
+@case
+def torch_at_its_peak():
+    if not TORCH:
+        raise Skip("no PyTorch run")
+    peak, path = snapshot(trace_in(WORK + "/mlp"), "peak")
+    TORCH.append(path)
+    need(len(peak["device_traces"]) == 2, "%d devices", len(peak["device_traces"]))
+    for device in range(2):
+        live = sum(b[2] for b in blocks_of(peak) if b[0] == device)
+        end = sum(b[2] for b in blocks_of(load(open(TORCH[0], "rb").read())) if b[0] == device)
+        need(live > 1.5 * end, "device %d: %d at its peak, %d at the end", device, live, end)
+
+
+@case
+def torch_out_of_memory():
+    folder = clean("torch-oom")
+    process = torch(HERE + "/../torch/oom.py", "recovered", "caught", "fatal", env=environment(folder),
+                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    status = process.wait(120)
+    if status == 77:
+        raise Skip("PyTorch cannot be had here")
+    need(status == 1, "exit %d", status)
+    oom, path = snapshot(trace_in(folder), "oom")
+    TORCH.append(path)
+    events = [e for e in oom["device_traces"][0] if e["action"] == "oom"]
+    need([e["size"] for e in events] == [6 << 30, 50 << 27], "oom events of %s", [e["size"] for e in events])
+    need(all(0 < e["device_free"] < e["size"] for e in events), "device_free: %s", [e["device_free"] for e in events])
+
+
+@case
+def torch_snapshots_pass_vizcheck():
+    if not TORCH:
+        raise Skip("no PyTorch run")
+    vizcheck(*TORCH)
+
+
+@case
+def torch_shows_them():
+    """stats, trace and segments of torch/cuda/_memory_viz.py, on every file above."""
+    if not TORCH:
+        raise Skip("no PyTorch run")
+    files = TORCH + [PLAIN["end"], PLAIN["peak"], WORK + "/nothing.pickle"]
+    process = torch(HERE + "/torch_views.py", *files, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    out, err = process.communicate(timeout=120)
+    need(process.returncode == 0, "%s", err[-500:])
+    need(len(out.splitlines()) == len(files), "%s", out)
 
 
 sys.exit(failed)

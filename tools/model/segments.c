@@ -88,7 +88,7 @@ static void tell(struct gt_segments *segments, enum gt_change_kind kind, const s
 		.kind = kind,
 		.stream = stream,
 		.site = site,
-		.free_site = kind == GT_BLOCK_FREE ? segments->free_site : 0,
+		.free_site = segments->free_site,
 		.addr = range->addr,
 		.size = range->size,
 	};

@@ -31,7 +31,7 @@ struct gt_change {
 	enum gt_change_kind kind;
 	uint16_t stream;    /* id; of a new segment 0 until its first block is there */
 	uint32_t site;	    /* of the segment or block */
-	uint32_t free_site; /* of the free, 0 = unknown */
+	uint32_t free_site; /* of the event that ended it, 0 = unknown */
 	uint64_t addr, size;
 };
 

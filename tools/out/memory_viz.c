@@ -252,18 +252,27 @@ static void put_event(struct gt_viz *viz, enum word action, const struct gt_chan
 
 static void put_change(struct gt_viz *viz, const struct gt_change *change)
 {
-	static const enum word actions[] = {
-		[GT_SEGMENT_ALLOC] = WORD_segment_alloc, [GT_SEGMENT_FREE] = WORD_segment_free,
-		[GT_SEGMENT_MAP] = WORD_segment_map,	 [GT_SEGMENT_UNMAP] = WORD_segment_unmap,
-		[GT_BLOCK_ALLOC] = WORD_alloc,
-	};
-
-	if (change->kind == GT_BLOCK_FREE) {
+	switch (change->kind) {
+	case GT_SEGMENT_ALLOC:
+		put_event(viz, WORD_segment_alloc, change, change->site);
+		break;
+	case GT_SEGMENT_MAP:
+		put_event(viz, WORD_segment_map, change, change->site);
+		break;
+	case GT_BLOCK_ALLOC:
+		put_event(viz, WORD_alloc, change, change->site);
+		break;
+	case GT_BLOCK_FREE:
 		/* side by side: the viewer makes one "free" of them */
 		put_event(viz, WORD_free_requested, change, change->free_site);
 		put_event(viz, WORD_free_completed, change, change->free_site);
-	} else {
-		put_event(viz, actions[change->kind], change, change->site);
+		break;
+	case GT_SEGMENT_FREE:
+		put_event(viz, WORD_segment_free, change, change->free_site);
+		break;
+	case GT_SEGMENT_UNMAP:
+		put_event(viz, WORD_segment_unmap, change, change->free_site);
+		break;
 	}
 }
 

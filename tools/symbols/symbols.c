@@ -185,10 +185,11 @@ static struct known name_line(struct gt_symbols *symbols, const struct module *m
 	return known;
 }
 
-static struct known marker(const char *text)
+static struct known marker(uint64_t pc)
 {
 	return (struct known){
-		.frame = {text, "", "", 0, GT_FRAME_MARKER},
+		.frame = {pc == GT_PC_TRUNCATED ? "[truncated]" : "[incomplete]", "", "", 0,
+			  GT_FRAME_MARKER},
 		.library = GT_LIBRARY_SYSTEM,
 	};
 }
@@ -296,36 +297,45 @@ static void add_python(struct gt_symbols *symbols, struct list *list, uint32_t i
 	}
 }
 
-/*
- * Native frames; the Python frames, where there are some, take the place of the interpreter, from
- * its innermost frame on.
- */
+/* The recorder's own frames, where a call went through it, say nothing to anyone. */
+static bool is_recorder(const struct place *place)
+{
+	return !strncmp(gt_base_name(place->known[0].frame.module), "libgputrace", 11);
+}
+
+/* The Python frames, where there are some, take the place of the interpreter, once. */
+static void add_place(struct gt_symbols *symbols, struct list *list, const struct place *place,
+		      uint32_t python, bool *inserted)
+{
+	if (python && place->known[0].library == GT_LIBRARY_PYTHON) {
+		if (!*inserted)
+			add_python(symbols, list, python);
+		*inserted = true;
+	} else if (!is_recorder(place)) {
+		add(list, place->known, place->count);
+	}
+}
+
 static void add_frames(struct gt_symbols *symbols, struct list *list, struct stack_key key)
 {
 	const struct gt_trace *trace = symbols->trace;
 	uint32_t id = key.native;
-	bool wanted = key.python != 0;
+	bool inserted = false;
 
 	while (id && id < trace->node_count) {
 		const struct gt_node *node = &trace->nodes[id];
-		const struct place *place = NULL;
-		struct known mark =
-			marker(node->pc == GT_PC_TRUNCATED ? "[truncated]" : "[incomplete]");
+		const struct place *place;
 
-		if (node->pc == GT_PC_TRUNCATED || node->pc == GT_PC_INCOMPLETE)
+		if (node->pc == GT_PC_TRUNCATED || node->pc == GT_PC_INCOMPLETE) {
+			struct known mark = marker(node->pc);
+
 			add(list, &mark, 1);
-		else
-			place = place_of(symbols, node);
-		if (place && key.python && place->known[0].library == GT_LIBRARY_PYTHON) {
-			if (wanted)
-				add_python(symbols, list, key.python);
-			wanted = false;
-		} else if (place) {
-			add(list, place->known, place->count);
+		} else if ((place = place_of(symbols, node))) {
+			add_place(symbols, list, place, key.python, &inserted);
 		}
 		id = node->parent < id ? node->parent : 0;
 	}
-	if (wanted)
+	if (!inserted)
 		add_python(symbols, list, key.python);
 }
 
