@@ -6,7 +6,7 @@ int nvrtcVersion(int *major, int *minor);
 
 int nvrtcVersion(int *major, int *minor)
 {
-	*major = 13;
+	*major = SO_MAJOR;
 	*minor = 0;
 	return 0;
 }

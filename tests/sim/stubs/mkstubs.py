@@ -26,7 +26,10 @@ BY_PREFIX = {"nccl": "libnccl", "cusparseLt": "libcusparseLt", "cuFile": "libcuf
 
 
 def run(*command):
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}\n{done.stderr}")
+    return done.stdout
 
 
 def base_of(soname):
@@ -97,7 +100,7 @@ def package_version(torch_dir, package):
     for entry in os.listdir(site):
         if re.match(r"torch-.*\.dist-info$", entry):
             with open(os.path.join(site, entry, "METADATA"), encoding="utf-8") as metadata:
-                found = re.search(rf"{package}[a-z0-9-]*==([0-9.]+)", metadata.read())
+                found = re.search(rf"{package}[a-z0-9-]* ?\(?==([0-9.]+)", metadata.read())
             return [int(n) for n in found.group(1).split(".")] if found else None
     return None
 
@@ -109,7 +112,8 @@ def hand_written(soname, out_dir, defines):
         return None, set()
     obj = os.path.join(out_dir, base_of(soname) + ".o")
     run(os.environ.get("CC", "cc"), "-std=gnu11", "-O2", "-fPIC", "-Wall", "-Wextra",
-        "-Wno-unused-parameter", *defines, "-c", source, "-o", obj)
+        "-Wno-unused-parameter", *defines, "-DSO_MAJOR=" + soname.split(".so.")[1].split(".")[0],
+        "-c", source, "-o", obj)
     symbols = re.findall(r" T (\S+)", run("nm", "--defined-only", obj))
     return obj, set(symbols)
 
