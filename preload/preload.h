@@ -145,7 +145,8 @@ struct gt_where gt_where_capture(const struct gt_regs *regs);
 uint32_t gt_python_capture(void);
 void gt_python_start(void);		/* looks for the interpreter; from gt_stacks_start */
 void gt_python_fork_child(void);	/* from gt_stacks_fork_child */
-void gt_stacks_start(void);		/* at the first driver use, outside any hook's record path */
+void gt_stacks_start(void);		/* at the first driver use, once definitions can be written */
+void gt_stacks_open(void);		/* then, with no lock held: may dlopen a fallback unwinder */
 void gt_stacks_fork_child(void);	/* new structures */
 void gt_modules_closing(void);		/* before a real dlclose, and ... */
 void gt_modules_closed(void);		/* ... after it: calls nest and may overlap between threads */

@@ -187,6 +187,12 @@ void gt_stacks_start(void)
 	process = gt_pid();
 }
 
+void gt_stacks_open(void)
+{
+	if (gt_options.stacks & GT_STACKS_NATIVE)
+		gt_other_open();
+}
+
 void gt_stacks_fork_child(void)
 {
 	gt_modules_forget();

@@ -299,7 +299,7 @@ static enum state begin(void)
 
 static bool start(void)
 {
-	bool on;
+	bool on, first = false;
 
 	if (starting) /* a signal handler of this thread, in the middle of it */
 		return false;
@@ -310,9 +310,12 @@ static bool start(void)
 
 		state_pid = state_pid ? (uint32_t)gt_pid() : 0;
 		gt_store(state, (uint32_t)now);
+		first = now == ON;
 	}
 	on = gt_load(state) == ON;
 	gt_store(&starter, 0);
+	if (first)
+		gt_stacks_open();
 	starting = false;
 	return on;
 }

@@ -135,7 +135,8 @@ bool gt_stacks_running(void); /* started, and in this very process */
 
 /* ---- unwind_other.c -------------------------------------------------------------------------- */
 
-void gt_other_start(void); /* finds the entry points; may open a library */
+void gt_other_start(void); /* finds the entry points in what is loaded */
+void gt_other_open(void);  /* or opens a library; with no lock held */
 /* Return addresses from regs on into scratch, innermost first. false = no unwinder, scratch as it
  * was. */
 bool gt_other_walk(struct gt_stack *s, const struct gt_regs *regs, enum gt_unwound *ret_how);

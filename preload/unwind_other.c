@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Complete unwinders that are not ours: libgcc's _Unwind_Backtrace and libunwind's unw_backtrace.
- * For stacks with a frame that the own walker leaves alone (signal handlers, odd registers, code
- * announced by
- * __register_frame), and by wish. Neither is linked: libunwind beside libgcc in the global scope
- * would take over the exceptions of the program. Entry points are found once, at the first driver
- * use; a dlopen never happens in an allocation.
+ * Complete unwinders that are not ours: libgcc's _Unwind_Backtrace and libunwind's unw_backtrace. For
+ * stacks with a frame that the own walker leaves alone (signal handlers, odd registers, code that was
+ * announced by __register_frame), and by wish. Neither is linked: libunwind beside libgcc in the global
+ * scope would take over the exceptions of the program.
  *
- * libgcc comes first: it is always right, if slow. libunwind keeps rules of objects that were
- * replaced at the same address, so it only serves where there is no libgcc.
+ * Entry points are found when recording starts, in what is loaded. Where there is nothing a library is
+ * opened, privately and behind the start: the loader's locks are not for a moment when one of ours is
+ * held, and a dlopen is not for an allocation.
  *
- * Both walk from here outwards; the frames inside the hook are cut off. libgcc may take the
- * loader's lock and the lock of registered frames: the one exception to "no foreign locks", with
- * none of ours held.
+ * libgcc comes first: it is always right, if slow. libunwind keeps rules of objects that were replaced
+ * at the same address, so it only serves where there is no libgcc.
+ *
+ * Both walk from here outwards; the frames inside the hook are cut off. libgcc may take the loader's
+ * lock and that of registered frames: the one exception to "no foreign locks", none of ours is held.
  */
 #include <dlfcn.h>
 #include <unwind.h> /* the compiler's, for types only */
@@ -27,33 +28,47 @@ static struct {
 
 static int (*unw_backtrace)(void **, int);
 
-/* In an object that is there; opened privately if it is not and may be. */
-static void *find(const char *library, const char *name)
+static bool find_libgcc(void)
 {
-	void *function = gt_elf_in(library, name);
+	static const char library[] = "libgcc_s.so.1";
+	void *backtrace = gt_elf_in(library, "_Unwind_Backtrace");
 
-	if (!function && dlopen(library, RTLD_LAZY | RTLD_LOCAL))
-		function = gt_elf_in(library, name);
-	return function;
+	*(void **)&libgcc.pc = gt_elf_in(library, "_Unwind_GetIPInfo");
+	*(void **)&libgcc.cfa = gt_elf_in(library, "_Unwind_GetCFA");
+	if (backtrace && libgcc.pc && libgcc.cfa)
+		gt_store((void **)&libgcc.backtrace, backtrace);
+	return gt_load(&libgcc.backtrace);
 }
 
-static bool start_libgcc(void)
+static bool find_libunwind(void)
 {
-	*(void **)&libgcc.pc = find("libgcc_s.so.1", "_Unwind_GetIPInfo");
-	*(void **)&libgcc.cfa = gt_elf_in("libgcc_s.so.1", "_Unwind_GetCFA");
-	if (libgcc.pc && libgcc.cfa)
-		*(void **)&libgcc.backtrace = gt_elf_in("libgcc_s.so.1", "_Unwind_Backtrace");
-	return libgcc.backtrace != NULL;
+	gt_store((void **)&unw_backtrace, gt_elf_in("libunwind.so.8", "unw_backtrace"));
+	return gt_load(&unw_backtrace);
+}
+
+static bool open_library(const char *name)
+{
+	return dlopen(name, RTLD_LAZY | RTLD_LOCAL);
 }
 
 void gt_other_start(void)
+{
+	if (gt_options.unwinder == GT_UNWIND_LIBUNWIND)
+		find_libunwind();
+	else if (gt_options.unwinder != GT_UNWIND_OWN)
+		find_libgcc();
+}
+
+void gt_other_open(void)
 {
 	uint32_t wish = gt_options.unwinder;
 
 	if (wish == GT_UNWIND_OWN || libgcc.backtrace || unw_backtrace)
 		return;
-	if (wish == GT_UNWIND_LIBUNWIND || !start_libgcc())
-		*(void **)&unw_backtrace = find("libunwind.so.8", "unw_backtrace");
+	if (wish != GT_UNWIND_LIBUNWIND && open_library("libgcc_s.so.1") && find_libgcc())
+		return;
+	if (wish != GT_UNWIND_LIBGCC && open_library("libunwind.so.8"))
+		find_libunwind();
 }
 
 /* ---- libgcc ---------------------------------------------------------------------------------- */
@@ -132,7 +147,7 @@ static bool walk_libunwind(struct gt_stack *s, const struct gt_regs *regs, enum 
 bool gt_other_walk(struct gt_stack *s, const struct gt_regs *regs, enum gt_unwound *ret_how)
 {
 	s->n = 0;
-	if (libgcc.backtrace)
+	if (gt_load(&libgcc.backtrace))
 		return walk_libgcc(s, regs, ret_how);
-	return unw_backtrace && walk_libunwind(s, regs, ret_how);
+	return gt_load(&unw_backtrace) && walk_libunwind(s, regs, ret_how);
 }

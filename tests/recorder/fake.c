@@ -6,6 +6,10 @@ void gt_stacks_start(void)
 {
 }
 
+void gt_stacks_open(void)
+{
+}
+
 void gt_stacks_fork_child(void)
 {
 }

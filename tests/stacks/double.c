@@ -151,6 +151,7 @@ void double_start(unsigned depth, unsigned unwinder)
 	gt_options.depth = depth;
 	gt_options.unwinder = unwinder;
 	gt_stacks_start();
+	gt_stacks_open();
 }
 
 void double_forget(void)
