@@ -1,5 +1,5 @@
 # The Python half of the stacks, inside every interpreter that is found; see tests/python/run.
-#   make check-python        every interpreter, all scenarios
+#   make check-python        every interpreter, all scenarios; PyTorch's own history beside a trace
 #   make check-python-all    and the long ones: all line tables, both GIL modes, Debian's newest
 
 CHECKS += python
@@ -10,8 +10,9 @@ PYLIB_OBJ := $(addprefix $(P)/,os.c.o options.c.o elf.c.o intern.c.o py_check.c.
 	     py_line.c.o py_nodes.c.o py_watch.c.o stack_python.c.o)
 
 .PHONY: check-python check-python-all
-check-python check-python-all: $(PYTHON_TEST)/pylib.so $(PYTHON_TEST)/embed
+check-python check-python-all: all $(PYTHON_TEST)/pylib.so $(PYTHON_TEST)/embed
 	$(Q)O=$(O) $(PYTHON) tests/python/run $(if $(filter check-python-all,$@),--all)
+	$(Q)O=$(O) $(PYTHON) tests/python/compare_history
 
 $(PYTHON_TEST)/pylib.so: tests/python/pylib.c $(PYLIB_OBJ)
 	$(call say,CC,$@)
