@@ -72,7 +72,8 @@ __attribute__((noinline)) static CUresult left(CUdeviceptr *ptr, size_t size, si
 {
 	CUresult rc = descend(ptr, size, path >> 1);
 
-	__asm__ volatile("" ::: "memory"); /* keeps the call from becoming a jump */
+	/* Keeps the call from becoming a jump and the two functions from becoming one. */
+	__asm__ volatile("# left" ::: "memory");
 	return rc;
 }
 
@@ -80,7 +81,7 @@ __attribute__((noinline)) static CUresult right(CUdeviceptr *ptr, size_t size, s
 {
 	CUresult rc = descend(ptr, size, path >> 1);
 
-	__asm__ volatile("" ::: "memory");
+	__asm__ volatile("# right" ::: "memory");
 	return rc;
 }
 

@@ -58,15 +58,21 @@ static void print_answer(struct gt_out *out, const struct gt_args *args, const s
 {
 	char size[GT_SIZE_TEXT], largest[GT_SIZE_TEXT];
 	const struct gt_row *row = view->rows.rows;
+	char *where;
 
 	if (!view->rows.count) {
 		gt_line(out, GT_BOLD, "Nothing %s %s.", total_word(args->total),
 			when_text(args->at));
 		return;
 	}
-	gt_line(out, GT_BOLD, "%s %s %s. %s of it from %s.", gt_size_text(view->state.bytes, size),
-		total_word(args->total), when_text(args->at), gt_size_text(row->bytes, largest),
-		row->label.text);
+	gt_size_text(view->state.bytes, size);
+	gt_size_text(row->bytes, largest);
+	where = gt_fitting(out, row->label.text,
+			   strlen(total_word(args->total)) + strlen(when_text(args->at)) +
+				   strlen(size) + strlen(largest) + sizeof("  .  of it from ."));
+	gt_line(out, GT_BOLD, "%s %s %s. %s of it from %s.", size, total_word(args->total),
+		when_text(args->at), largest, where);
+	free(where);
 }
 
 static void print_context(struct gt_out *out, const struct view *view)
@@ -126,7 +132,7 @@ static void print_text(struct gt_out *out, const struct gt_args *args, const str
 /* A screen has room for one device: the tightest. A pipe gets all of them. */
 static int text(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)
 {
-	bool one = out->terminal && !args->all;
+	bool one = out->terminal && !args->all && out->format == GT_FORMAT_TEXT;
 	const struct gt_place *only = one ? gt_tightest(places, args->total) : NULL;
 
 	for (size_t i = 0; i < places->count; i++) {
@@ -138,14 +144,17 @@ static int text(struct gt_out *out, const struct gt_args *args, const struct gt_
 		status = open_view(args, &places->places[i], &view);
 		if (status)
 			return status;
-		print_text(out, args, &view, one ? places->count - 1 : 0);
+		if (out->format == GT_FORMAT_TEXT)
+			print_text(out, args, &view, one ? places->count - 1 : 0);
+		else
+			print_table(out, args, &view, 0);
 		close_view(&view);
 	}
 	return 0;
 }
 
-/* csv and markdown: one table of all devices, without sums. */
-static int data(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)
+/* One table of all devices, without sums. */
+static int csv(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)
 {
 	struct gt_field fields[GT_HOLDERS_FIELDS];
 	struct gt_table *table;
@@ -255,9 +264,9 @@ static int print(struct gt_out *out, const struct gt_args *args, const struct gt
 {
 	if (args->format == GT_FORMAT_JSON)
 		return json(out, args, places);
-	if (args->format == GT_FORMAT_TEXT)
-		return text(out, args, places);
-	return data(out, args, places);
+	if (args->format == GT_FORMAT_CSV)
+		return csv(out, args, places);
+	return text(out, args, places);
 }
 
 static int run(struct gt_args *args)

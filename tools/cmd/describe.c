@@ -83,6 +83,16 @@ char *gt_where_text(struct gt_input *input, const struct gt_site_def *site)
 	return text;
 }
 
+char *gt_fitting(const struct gt_out *out, const char *text, size_t other_columns)
+{
+	char *copy = gt_xstrdup(text);
+
+	if (out->terminal && !out->all)
+		gt_cut_text(copy,
+			    out->width > other_columns + 16 ? out->width - other_columns : 16);
+	return copy;
+}
+
 const char *gt_process_state(const struct gt_trace *trace)
 {
 	if (trace->running)

@@ -163,17 +163,19 @@ static void print_answer(struct gt_out *out, const struct gt_args *args, const s
 {
 	const struct gt_diff *diff = &pair->diff;
 	bool more = diff->bytes_b >= diff->bytes_a;
-	char change[GT_SIZE_TEXT], a[GT_SIZE_TEXT], b[GT_SIZE_TEXT], device[GT_DEVICE_TEXT];
-	char *most = diff->count && diff->bytes_a != diff->bytes_b
-			     ? gt_xasprintf(", most from %s", label_of(&diff->rows[0])->text)
-			     : gt_xstrdup("");
+	uint64_t change = more ? diff->bytes_b - diff->bytes_a : diff->bytes_a - diff->bytes_b;
+	char by[GT_SIZE_TEXT], a[GT_SIZE_TEXT], b[GT_SIZE_TEXT], device[GT_DEVICE_TEXT];
+	char *sentence =
+		gt_xasprintf("%s: %s %s%s (%s -> %s)", gt_device_text(pair->device, device),
+			     moment(args), more ? "+" : "-", gt_size_text(change, by),
+			     gt_size_text(diff->bytes_a, a), gt_size_text(diff->bytes_b, b));
+	char *most = change ? gt_fitting(out, label_of(&diff->rows[0])->text,
+					 strlen(sentence) + sizeof(", most from ."))
+			    : NULL;
 
-	gt_line(out, GT_BOLD, "%s: %s %s%s (%s -> %s)%s.", gt_device_text(pair->device, device),
-		moment(args), more ? "+" : "-",
-		gt_size_text(more ? diff->bytes_b - diff->bytes_a : diff->bytes_a - diff->bytes_b,
-			     change),
-		gt_size_text(diff->bytes_a, a), gt_size_text(diff->bytes_b, b), most);
+	gt_line(out, GT_BOLD, "%s%s%s.", sentence, most ? ", most from " : "", most ? most : "");
 	free(most);
+	free(sentence);
 }
 
 static void add_row(struct gt_table *table, unsigned int part_of, unsigned int sum_of,

@@ -181,7 +181,7 @@ static int check(struct dump *d)
 enum { OPT_DEFS = 256, OPT_LANES, OPT_CHECK, OPT_PARTIAL, OPT_FORMAT, OPT_HELP };
 
 struct choice {
-	bool defs, lanes, check;
+	bool defs, lanes, check, help;
 	unsigned int flags;
 };
 
@@ -207,11 +207,11 @@ static bool parse(int argc, char **argv, struct choice *c, struct dump *d)
 			c->flags |= GT_OPEN_PARTIAL;
 		if (o == OPT_FORMAT)
 			d->json = !strcmp(optarg, "json");
-		if (o == '?' || o == OPT_HELP ||
-		    (o == OPT_FORMAT && !d->json && strcmp(optarg, "text")))
+		c->help |= o == OPT_HELP;
+		if (o == '?' || (o == OPT_FORMAT && !d->json && strcmp(optarg, "text")))
 			return false;
 	}
-	return optind == argc - 1;
+	return c->help || optind == argc - 1;
 }
 
 static int run(struct dump *d, const struct choice *c, struct gt_error *err)
@@ -241,6 +241,8 @@ int gt_cmd_dump(int argc, char **argv)
 		fputs(usage, stderr);
 		return 2;
 	}
+	if (choice.help)
+		return fputs(usage, stdout) < 0;
 	if (gt_trace_open(argv[optind], choice.flags, &trace, &err)) {
 		fprintf(stderr, "gputrace: %s\n", err.text);
 		return err.status;

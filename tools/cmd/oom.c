@@ -124,7 +124,9 @@ static int64_t in_unit(const struct failure *failure, uint64_t bytes)
 
 static void print_answer(struct gt_out *out, const struct failure *failure)
 {
-	char *where = gt_where_text(failure->input, failure->site);
+	char *whole = gt_where_text(failure->input, failure->site);
+	char *where =
+		gt_fitting(out, whole, sizeof("Out of memory: asked 123456 MiB, short by 12345."));
 	char *lack = short_by(failure)
 			     ? gt_xasprintf(", short by %lld",
 					    (long long)in_unit(failure, short_by(failure)))
@@ -135,6 +137,7 @@ static void print_answer(struct gt_out *out, const struct failure *failure)
 		gt_unit_name(unit_of(failure)), lack);
 	free(lack);
 	free(where);
+	free(whole);
 }
 
 static const char *end_text(const struct failure *failure)

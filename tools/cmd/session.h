@@ -62,6 +62,9 @@ char *gt_command_line(const struct gt_trace *trace, size_t width);
 /* The chain of the user's frames of a site, short. To be freed. */
 char *gt_where_text(struct gt_input *input, const struct gt_site_def *site);
 
+/* A label in a sentence whose other words take that many columns of the screen. To be freed. */
+char *gt_fitting(const struct gt_out *out, const char *text, size_t other_columns);
+
 /* "running", "exited", "killed". */
 const char *gt_process_state(const struct gt_trace *trace);
 

@@ -23,9 +23,15 @@ const char *gt_by_name(enum gt_by by)
 	return names[by];
 }
 
-static const char *base_name(const char *path, bool full)
+enum form {
+	FORM_SHORT, /* for a screen: base names, long chains without their middle */
+	FORM_FULL,  /* for a pipe: whole paths, every function */
+	FORM_KEY,   /* to compare: like full without folders, so that checkouts may differ */
+};
+
+static const char *path_in(const char *path, enum form form)
 {
-	return full ? path : gt_base_name(path);
+	return form == FORM_FULL ? path : gt_base_name(path);
 }
 
 /* Where a C++ function's parameters begin: "f" of "f(int)", all of "operator()" and "(anonymous".
@@ -63,21 +69,21 @@ static bool is_top_level(const struct gt_frame *frame)
 }
 
 /* A line of Python says what it does; a native line needs its function. */
-static bool shows_function(const struct gt_frame *frame, bool innermost, bool full)
+static bool shows_function(const struct gt_frame *frame, bool innermost, enum form form)
 {
 	if (is_top_level(frame))
 		return false;
-	return full || innermost || frame->kind != GT_FRAME_PYTHON;
+	return form != FORM_SHORT || innermost || frame->kind != GT_FRAME_PYTHON;
 }
 
 /* "file.c:12 f", ":12 f" in the same file as before, "libx.so f" without debug information. */
 static void put_frame(FILE *text, const struct gt_frame *frame, const char *file_before,
-		      bool function, bool full)
+		      bool function, enum form form)
 {
 	const char *where = *frame->file ? frame->file : frame->module;
 
 	if (*where && !(file_before && strcmp(file_before, where) == 0))
-		fputs(base_name(where, full), text);
+		fputs(path_in(where, form), text);
 	if (frame->line)
 		fprintf(text, ":%d", frame->line);
 	if (function)
@@ -105,8 +111,10 @@ static bool same_line(const struct gt_frame *a, const struct gt_frame *b)
 	return a->kind == GT_FRAME_PYTHON && a->line == b->line && strcmp(a->file, b->file) == 0;
 }
 
+#define CHAIN 5 /* frames of a chain that fit a screen: the outermost, the innermost four */
+
 /* Outermost first. Returns false when the stack has no frame of the user. */
-static bool put_chain(FILE *text, struct gt_stack stack, bool full)
+static bool put_chain(FILE *text, struct gt_stack stack, enum form form)
 {
 	size_t *frames = gt_xcalloc(stack.count, sizeof(*frames));
 	size_t count = user_frames(stack, frames);
@@ -115,11 +123,15 @@ static bool put_chain(FILE *text, struct gt_stack stack, bool full)
 	for (size_t i = count; i-- > 0;) {
 		const struct gt_frame *frame = &stack.frames[frames[i]];
 
+		if (form == FORM_SHORT && before && count > CHAIN && i >= CHAIN - 1) {
+			fputs(i == CHAIN - 1 ? " > .." : "", text);
+			continue;
+		}
 		if (i && same_line(frame, &stack.frames[frames[i - 1]]))
 			continue;
 		fputs(before ? " > " : "", text);
 		put_frame(text, frame, before ? before->file : NULL,
-			  shows_function(frame, i == 0, full), full);
+			  shows_function(frame, i == 0, form), form);
 		before = frame;
 	}
 	free(frames);
@@ -153,12 +165,13 @@ static bool put_autograd(FILE *text, struct gt_stack stack)
 	return false;
 }
 
-static void put_line(FILE *text, struct gt_stack stack, const struct gt_frame *fallback, bool full)
+static void put_line(FILE *text, struct gt_stack stack, const struct gt_frame *fallback,
+		     enum form form)
 {
-	if (put_chain(text, stack, full) || put_autograd(text, stack))
+	if (put_chain(text, stack, form) || put_autograd(text, stack))
 		return;
 	if (fallback)
-		put_frame(text, fallback, NULL, true, full);
+		put_frame(text, fallback, NULL, true, form);
 	else
 		fputs("(no stack)", text);
 }
@@ -168,8 +181,7 @@ static void put_stack(FILE *text, struct gt_stack stack)
 	for (size_t i = stack.count; i-- > 0;) {
 		const struct gt_frame *frame = &stack.frames[i];
 
-		fprintf(text, "%s:%d %s;", base_name(frame->file, false), frame->line,
-			frame->function);
+		fprintf(text, "%s:%d %s;", gt_base_name(frame->file), frame->line, frame->function);
 	}
 }
 
@@ -194,14 +206,14 @@ static void put_stream(FILE *text, const struct parts *parts)
 		fprintf(text, "stream %d", parts->stream);
 }
 
-static void put_function(FILE *text, const struct gt_frame *user, bool full)
+static void put_function(FILE *text, const struct gt_frame *user, enum form form)
 {
 	if (!user) {
 		fputs("(no stack)", text);
 		return;
 	}
 	if (*user->file)
-		fprintf(text, "%s ", base_name(user->file, full));
+		fprintf(text, "%s ", path_in(user->file, form));
 	fprintf(text, "%.*s", name_length(user->function), user->function);
 }
 
@@ -210,7 +222,7 @@ static const char *level_name(const struct gt_site_def *site)
 	return site->space == GT_SPACE_TORCH ? "torch" : "driver";
 }
 
-static void put_text(FILE *text, const struct parts *parts, enum gt_by by, bool full)
+static void put_text(FILE *text, const struct parts *parts, enum gt_by by, enum form form)
 {
 	if (by == GT_BY_OWNER)
 		fputs(*parts->owner ? parts->owner : "(unknown)", text);
@@ -219,9 +231,9 @@ static void put_text(FILE *text, const struct parts *parts, enum gt_by by, bool 
 	else if (by == GT_BY_LEVEL)
 		fputs(level_name(parts->site), text);
 	else if (by == GT_BY_FUNCTION)
-		put_function(text, parts->user, full);
+		put_function(text, parts->user, form);
 	else
-		put_line(text, parts->stack, parts->user, full);
+		put_line(text, parts->stack, parts->user, form);
 }
 
 /*
@@ -233,18 +245,18 @@ static void put_key(FILE *text, const struct parts *parts, enum gt_by by)
 	if (by == GT_BY_STACK || by == GT_BY_SITE)
 		put_stack(text, parts->stack);
 	else
-		put_text(text, parts, by, false);
+		put_text(text, parts, by, FORM_KEY);
 	if (by == GT_BY_SITE)
 		fprintf(text, " %u %u %u", parts->site->api, parts->site->space, parts->site->mask);
 }
 
-static char *text_of(const struct parts *parts, enum gt_by by, bool full)
+static char *text_of(const struct parts *parts, enum gt_by by, enum form form)
 {
 	char *text;
 	size_t length;
 	FILE *file = open_memstream(&text, &length);
 
-	put_text(file, parts, by, full);
+	put_text(file, parts, by, form);
 	fclose(file);
 	return text;
 }
@@ -281,8 +293,8 @@ void gt_label_make(struct gt_symbols *symbols, const struct gt_trace *trace,
 
 	*ret = (struct gt_label){
 		.key = key_of(&parts, by),
-		.text = text_of(&parts, by, false),
-		.full = text_of(&parts, by, true),
+		.text = text_of(&parts, by, FORM_SHORT),
+		.full = text_of(&parts, by, FORM_FULL),
 		.file = parts.user ? parts.user->file : "",
 		.function = parts.user ? parts.user->function : "",
 		.line = parts.user ? parts.user->line : 0,

@@ -49,7 +49,7 @@ int gt_out_open(struct gt_out *out, const char *path, enum gt_format format, boo
 	const char *term = getenv("TERM");
 
 	*out = (struct gt_out){.file = stdout, .format = format, .all = all, .width = 120};
-	if (path) {
+	if (path && strcmp(path, "-")) {
 		out->file = open_file(path);
 		return out->file ? 0 : -1;
 	}
@@ -116,6 +116,36 @@ size_t gt_text_width(const char *text)
 		text += length ? length : 1;
 	}
 	return sum;
+}
+
+/* Bytes at the begin of text that take at most width columns. */
+static size_t bytes_in(const char *text, size_t width)
+{
+	size_t used = 0;
+
+	while (text[used]) {
+		int wide = 1;
+		size_t length = printable(text + used, &wide);
+
+		if ((size_t)wide > width)
+			break;
+		width -= (size_t)wide;
+		used += length ? length : 1;
+	}
+	return used;
+}
+
+void gt_cut_text(char *text, size_t width)
+{
+	size_t all = gt_text_width(text), head, skip;
+
+	if (all <= width || width < 8)
+		return;
+	head = bytes_in(text, (width - 2) / 3);
+	skip = bytes_in(text, all - (width - 2 - (width - 2) / 3));
+	text[head] = '.';
+	text[head + 1] = '.';
+	memmove(text + head + 2, text + skip, strlen(text + skip) + 1);
 }
 
 static const char *style_start(enum gt_style style)

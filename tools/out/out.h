@@ -37,7 +37,7 @@ struct gt_out {
 	unsigned int width;
 };
 
-/* Destination = path, or standard output when path is NULL. 0, or -1 with errno set. */
+/* Destination = path, or standard output when path is NULL or "-". 0, or -1 with errno set. */
 int gt_out_open(struct gt_out *out, const char *path, enum gt_format format, bool all);
 
 /* Flushes and closes. 0, or -1 with errno set when not everything was written. */
@@ -55,6 +55,9 @@ char *gt_escape(const char *text);
 
 /* Columns that printable UTF-8 text takes on the screen. */
 size_t gt_text_width(const char *text);
+
+/* Makes text fit the columns: ".." in place of what is left out of its middle. */
+void gt_cut_text(char *text, size_t width);
 
 /* Room for rows between the other lines of a screen; 0 = as many as there are. */
 size_t gt_screen_rows(const struct gt_out *out, size_t other_lines);

@@ -6,6 +6,7 @@
  */
 #include "out/table.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include "model/xalloc.h"
@@ -60,6 +61,8 @@ void gt_table_row(struct gt_table *table, unsigned int part_of, unsigned int sum
 		  unsigned int flags)
 {
 	struct row *row = GT_PUSH(table->rows, table->row_count);
+
+	assert(part_of <= GT_SUMS && sum_of <= GT_SUMS);
 
 	*row = (struct row){.part_of = part_of, .sum_of = sum_of, .flags = flags};
 	row->cells = gt_xcalloc(table->field_count, sizeof(*row->cells));
@@ -144,15 +147,25 @@ static void round_percent(struct gt_table *table, size_t column)
 	}
 }
 
+static bool has_sum(const struct gt_table *table, size_t column, unsigned int sum)
+{
+	for (size_t r = 0; r < table->row_count; r++)
+		if (table->rows[r].sum_of == sum && table->rows[r].cells[column].known)
+			return true;
+	return false;
+}
+
+/* From the outermost sums inwards; rows whose sum is not in the table stand for themselves. */
 static void round_bytes(struct gt_table *table, size_t column)
 {
 	int64_t divisor = gt_unit_bytes(table->unit);
+	bool summed[GT_SUMS + 1] = {false, has_sum(table, column, 1), has_sum(table, column, 2)};
 
 	for (size_t r = 0; r < table->row_count; r++) {
 		struct row *row = &table->rows[r];
 		struct value *cell = &row->cells[column];
 
-		if (row->part_of || !cell->known)
+		if (summed[row->part_of] || !cell->known)
 			continue;
 		cell->shown = gt_round_to(cell->number, divisor);
 		if (row->sum_of)
@@ -283,10 +296,20 @@ static char *shown_text(const struct gt_table *table, const struct row *row, siz
 	return gt_xasprintf("%lld", (long long)cell->shown);
 }
 
+static bool any_known(const struct gt_table *table, size_t column)
+{
+	for (size_t r = 0; r < table->row_count; r++)
+		if (table->rows[r].cells[column].known)
+			return true;
+	return false;
+}
+
 static bool shown_column(const struct gt_table *table, const struct gt_out *out, size_t column)
 {
 	enum gt_field_show show = table->fields[column].show;
 
+	if (out->format == GT_FORMAT_TEXT && !any_known(table, column))
+		return false;
 	if (out->format != GT_FORMAT_TEXT || show == GT_SHOW_ALWAYS)
 		return true;
 	return show == GT_SHOW_WIDE && gt_is_wide(out);
@@ -319,22 +342,6 @@ static void fit(const struct gt_table *table, const struct gt_out *out, size_t *
 	if (!out->terminal || out->all || others + widths[0] <= out->width)
 		return;
 	widths[0] = others + 20 < out->width ? out->width - others : 20;
-}
-
-/* text, cut to width columns with ".." in place of what is missing. */
-static void cut(char *text, size_t width)
-{
-	size_t length = strlen(text);
-
-	if (gt_text_width(text) <= width)
-		return;
-	while (length && gt_text_width(text) + 2 > width) {
-		do
-			length--;
-		while (length && ((unsigned char)text[length] & 0xc0) == 0x80);
-		text[length] = '\0';
-	}
-	strcpy(text + length, "..");
 }
 
 static void put_cell(struct gt_out *out, const char *text, size_t width, bool left, bool last)
@@ -373,7 +380,7 @@ static void put_header(const struct gt_table *table, struct gt_out *out, const s
 
 	for (size_t c = 0; c < table->field_count; c++)
 		texts[c] = gt_xstrdup(field_title(table, c));
-	cut(texts[0], widths[0]);
+	gt_cut_text(texts[0], widths[0]);
 	put_row(table, out, widths, texts);
 	putc('\n', out->file);
 	for (size_t c = 0; c < table->field_count; c++)
@@ -393,7 +400,7 @@ static void put_text_row(const struct gt_table *table, struct gt_out *out, const
 		texts[c] = gt_xasprintf("%s%s", c ? "" : "  ", text);
 		free(text);
 	}
-	cut(texts[0], widths[0]);
+	gt_cut_text(texts[0], widths[0]);
 	fputs(act && out->colour ? "\033[31m" : "", out->file);
 	put_row(table, out, widths, texts);
 	fputs(act ? "  <--" : "", out->file);

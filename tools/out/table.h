@@ -32,7 +32,9 @@ struct gt_field {
 	enum gt_field_show show;
 };
 
-/* A row may be a part of a sum and the sum of parts: sums are small numbers, 0 = none. */
+/* A row may be a part of a sum and the sum of parts: sums have numbers from 1, 0 = none. */
+#define GT_SUMS 2u
+
 #define GT_ROW_ACT    1u /* the row to act on: red, with an arrow */
 #define GT_ROW_SCREEN 2u /* sums and remarks for people: not in csv */
 

@@ -1,0 +1,120 @@
+"""What the command line tests share: cases, runs of programs and of the tool, masked screens."""
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import traceback
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+
+
+class Failed(Exception):
+    pass
+
+
+def expect(condition, why):
+    if not condition:
+        raise Failed(why)
+
+
+def equal(got, wanted, what):
+    expect(got == wanted, "%s is %r, not %r" % (what, got, wanted))
+
+
+class Bench:
+    """The build under test, a folder for traces, and the score."""
+
+    def __init__(self, build):
+        self.build = os.path.abspath(build)
+        self.tool = os.path.join(self.build, "gputrace")
+        self.folder = tempfile.TemporaryDirectory(prefix="gputrace-cli-")
+        self.dir = self.folder.name
+        self.bad = 0
+        os.environ["GT_BUILD"] = self.build
+        for name in ("LD_PRELOAD", "GPUTRACE_DIR", "GPUTRACE_RING", "COLUMNS", "LC_ALL"):
+            os.environ.pop(name, None)
+        os.environ["LANG"] = "C.UTF-8"
+
+    def case(self, name, test, *args):
+        try:
+            test(self, *args)
+            print("ok", name, flush=True)
+        except Failed as failed:
+            self.bad += 1
+            print("not ok %s: %s" % (name, failed), flush=True)
+        except Exception:  # a broken test is a failed test
+            self.bad += 1
+            print("not ok %s: %s" % (name, traceback.format_exc().replace("\n", "; ")), flush=True)
+
+    def program(self, name):
+        return os.path.join(self.build, "prog", name)
+
+    def trace(self, name, command, sim=(), **environment):
+        """Runs a program traced on the simulated device; its one trace becomes NAME.gtrace."""
+        where = os.path.join(self.dir, name + ".d")
+        os.mkdir(where)
+        environment = dict(os.environ, GPUTRACE_DIR=where, GPUTRACE_QUIET="1",
+                           LD_PRELOAD=os.path.join(self.build, "libgputrace.so"), **environment)
+        subprocess.run([os.path.join(ROOT, "tests/sim/run"), *sim, *command], env=environment,
+                       stdout=subprocess.DEVNULL, timeout=300)
+        files = [f for f in os.listdir(where) if f.endswith(".gtrace")]
+        equal(len(files), 1, "number of traces of " + name)
+        path = os.path.join(self.dir, name + ".gtrace")
+        os.rename(os.path.join(where, files[0]), path)
+        os.rmdir(where)
+        return path
+
+    def gputrace(self, *args, **more):
+        return subprocess.run([self.tool, *args], capture_output=True, timeout=120, **more)
+
+    def text(self, *args):
+        done = self.gputrace(*args)
+        equal(done.returncode, 0, "status of gputrace " + " ".join(args) + " " + repr(done.stderr))
+        return done.stdout.decode()
+
+    def json(self, *args):
+        return json.loads(self.text(*args, "--format", "json"))
+
+    def screen(self, columns, *args, **environment):
+        done = subprocess.run([os.path.join(HERE, "screen"), str(columns), self.tool, *args],
+                              capture_output=True, timeout=120, env=dict(os.environ, **environment))
+        equal(done.returncode, 0, "status of gputrace " + " ".join(args))
+        return done.stdout.decode()
+
+
+def mask(text):
+    """What differs from run to run: times, process numbers, folders."""
+    text = re.sub(r"(?<![\w.])(\./)?[\w./-]*/(tests/(prog|cli)|gputrace-cli-\w+|prog)/", "", text)
+    text = re.sub(r"\bpid +\d+", "pid N", text)
+    text = re.sub(r"(,0,|\| 0 \| )\d+", r"\1N", text)
+    text = re.sub(r"\b\d+\.\d\d\d s\b", "T s", text)
+    return re.sub(r"\b\d+\.\d\d s\b", "T s", text)
+
+
+def golden(name, got, write=False):
+    """got, masked, is the text of golden/NAME; run.py --write rewrites it."""
+    path = os.path.join(HERE, "golden", name)
+    got = mask(got)
+    if write or "--write" in sys.argv:
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(got)
+        return
+    with open(path, encoding="utf-8") as wanted:
+        for number, (a, b) in enumerate(zip(got.splitlines() + [""], wanted.read().splitlines() + [""]), 1):
+            expect(a == b, "%s line %d is %r, not %r" % (name, number, a, b))
+
+
+def keys(value, prefix=""):
+    """All keys of a JSON value, as paths: processes[].devices[].ordinal."""
+    found = set()
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            found.add(prefix + key)
+            found |= keys(inner, prefix + key + ".")
+    elif isinstance(value, list):
+        for inner in value:
+            found |= keys(inner, prefix[:-1] + "[].")
+    return found
