@@ -137,7 +137,7 @@ static void *reserve(uint64_t limit)
 {
 	void *p = MAP_FAILED;
 
-	for (; limit >= 64 * GT_HEADER_SIZE; limit /= 2) {
+	for (; limit >= 16 * GT_HEADER_SIZE; limit /= 2) {
 		p = mmap(NULL, limit, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
 			 0);
 		if (p != MAP_FAILED)

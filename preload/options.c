@@ -28,7 +28,7 @@ static const struct option_def table[] = {
 	{"_QUIET", BOOL, FIELD(quiet), "0", 0, 0, "1 prints nothing on stderr, not even at an OOM"},
 	{"_DIR", TEXT, FIELD(dir), ".", 0, 0, "where traces go; a : list, the first that works"},
 	{"_RING", SIZE, FIELD(ring), "256M", 0, 1ull << 44, "history kept, the oldest goes first"},
-	{"_MAX", SIZE, FIELD(max), "2G", MIB / 8, 1ull << 44, "limit of the whole file"},
+	{"_MAX", SIZE, FIELD(max), "2G", MIB / 16, 1ull << 44, "limit of the whole file"},
 	{"_STACKS", STACKS, FIELD(stacks), "both", 0, 0, "both, native, python or none"},
 	{"_FREE_STACKS", BOOL, FIELD(free_stacks), "0", 0, 0, "1 captures stacks of frees too"},
 	{"_DEPTH", COUNT, FIELD(depth), "128", 1, 4096, "frames kept of a stack"},
