@@ -142,13 +142,15 @@ void gt_rules_clear(void)
 		gt_store_relaxed(&long_rules[i].check, 0);
 }
 
-/* From the object's own tables. A pc outside all objects is not cached: code may be loaded there.
+/*
+ * From the object's own tables. A pc outside all objects is not cached: code may be loaded there,
+ * and libgcc may have been told of the code that is there.
  */
 static void read_rule(uint64_t pc, struct gt_rule *ret)
 {
 	struct gt_module module;
 
-	*ret = (struct gt_rule){.kind = GT_RULE_STOP};
+	*ret = (struct gt_rule){.kind = GT_RULE_OTHER};
 	if (!gt_module_find(pc - 1, &module))
 		return;
 	gt_cfi_rule(&module, pc - 1, ret);

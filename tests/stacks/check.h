@@ -43,7 +43,8 @@ extern const unsigned check_hook_count;
 
 /* double.c */
 void double_start(unsigned depth, unsigned unwinder);
-void double_forget(void); /* a new file, as in a forked child */
+extern bool double_any_pc; /* nodes may lie in objects that have no record */
+void double_forget(void);  /* a new file, as in a forked child */
 void double_path(uint32_t node, struct path *ret);
 unsigned double_nodes(void), double_modules(void), double_unloads(void);
 unsigned double_duplicates(void); /* paths defined twice; after an unload there may be such */

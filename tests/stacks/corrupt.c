@@ -119,6 +119,7 @@ static int run_child(const char *folder, unsigned first, unsigned last)
 	char path[1024];
 	unsigned opened = 0;
 
+	double_any_pc = true;
 	double_start(256, GT_UNWIND_OWN);
 	for (unsigned i = first; i < last; i++) {
 		snprintf(path, sizeof(path), "%s/corrupt_%u.so", folder, i);

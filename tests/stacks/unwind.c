@@ -14,6 +14,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 #include "../../preload/preload.h"
+#include "jit.h"
 #include "scenes.h"
 
 static int failures;
@@ -361,6 +362,30 @@ static void bare_frames(const void *arg)
 	close_module(handle);
 }
 
+static void announced_code(const void *arg)
+{
+	uint32_t node;
+
+	jit_announced(capture_once, &node, 30);
+}
+
+static void silent_code(const void *arg)
+{
+	uint32_t node;
+
+	jit_silent(capture_once, &node, 30);
+}
+
+static void code_outside_objects(void)
+{
+	if (!jit_here()) {
+		printf("skip code outside all objects: not written for this machine\n");
+		return;
+	}
+	scene("code announced by __register_frame", announced_code, NULL, 30, WHOLE);
+	scene("code that nobody knows", silent_code, NULL, 30, SOME_INCOMPLETE);
+}
+
 static void caller_names(void)
 {
 	void *handle = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
@@ -432,13 +457,41 @@ static void in_child(void)
 	judge("parent after fork", double_nodes() >= nodes_before, "nodes lost");
 }
 
+static bool have_libunwind(void)
+{
+	return dlopen("libunwind.so.8", RTLD_LAZY | RTLD_LOCAL);
+}
+
+/* What the other unwinders do as well; libunwind does not tell a signal's frame from a call's. */
+static int run_by(const char *name, unsigned unwinder)
+{
+	if (unwinder == GT_UNWIND_LIBUNWIND && !have_libunwind()) {
+		printf("skip stacks by libunwind alone: libunwind.so.8 is not installed\n");
+		return 0;
+	}
+	printf("   by %s alone:\n", name);
+	double_start(256, unwinder);
+	every_compilation("mixed", mixed, 800);
+	scene("threads", threads, NULL, 3000, WHOLE);
+	if (unwinder == GT_UNWIND_LIBGCC)
+		scene("signal handlers", signals, NULL, 500, WHOLE);
+	return failures != 0;
+}
+
 int main(int argc, char **argv)
 {
+	const char *only = getenv("CHECK_UNWINDER");
+
 	if (argc != 5)
 		return 2;
 	arguments = argv;
+	if (only)
+		return run_by(only,
+			      !strcmp(only, "libgcc") ? GT_UNWIND_LIBGCC : GT_UNWIND_LIBUNWIND);
 	double_start(256, GT_UNWIND_AUTO);
-	check_with_libunwind = true;
+	check_with_libunwind = have_libunwind();
+	if (!check_with_libunwind)
+		printf("skip comparison with libunwind: libunwind.so.8 is not installed\n");
 	every_compilation("recursion", recursion, 1500);
 	every_compilation("alloca", variable_frames, 800);
 	every_compilation("over-aligned frames", realigned_frames, 800);
@@ -453,6 +506,7 @@ int main(int argc, char **argv)
 	judge("each path has one node", !double_duplicates(), "a path was defined twice");
 	check_with_libunwind = false; /* it keeps rules of replaced modules */
 	scene("frames without unwind information", bare_frames, NULL, 40, SOME_INCOMPLETE);
+	code_outside_objects();
 	replaced_modules();
 	caller_names();
 	nothing_left_behind();
