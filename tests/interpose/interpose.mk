@@ -38,17 +38,17 @@ $(INTERPOSE)/runtime-%: tests/interpose/runtime.c $(O)/sim/libcudart.so.%
 $(INTERPOSE)/libfirst.so $(INTERPOSE)/libsecond.so: $(INTERPOSE)/lib%.so: tests/interpose/lookup_lib.c
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(INTERPOSE_CC) -fPIC -shared -DPREFIX=$* -DNUMBER=$(if $(filter first,$*),1,2) -o $@ -ldl
+	$(Q)$(INTERPOSE_CC) -fPIC -shared -Wl,-soname,$(@F) -DPREFIX=$* -DNUMBER=$(if $(filter first,$*),1,2) -o $@ -ldl
 
 $(INTERPOSE)/libdriver_names.so: tests/interpose/lookup_lib.c
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(INTERPOSE_CC) -fPIC -shared -DPREFIX=third -DNUMBER=3 -DDRIVER_NAMES -o $@ -ldl
+	$(Q)$(INTERPOSE_CC) -fPIC -shared -Wl,-soname,$(@F) -DPREFIX=third -DNUMBER=3 -DDRIVER_NAMES -o $@ -ldl
 
 $(INTERPOSE)/libother_dlsym.so: tests/interpose/other_dlsym.c
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(INTERPOSE_CC) -fPIC -shared -Wno-missing-prototypes -o $@ -ldl
+	$(Q)$(INTERPOSE_CC) -fPIC -shared -Wl,-soname,$(@F) -Wno-missing-prototypes -o $@ -ldl
 
 $(INTERPOSE)/lookup: tests/interpose/lookup.c $(INTERPOSE)/libfirst.so $(INTERPOSE)/libsecond.so
 	$(call say,CC,$@)
@@ -69,7 +69,7 @@ $(INTERPOSE)/two/libcudart.so.%: tests/interpose/two_runtimes.c
 
 $(INTERPOSE)/two/libcaller.so: tests/interpose/two_runtimes.c $(INTERPOSE)/two/libcudart.so.12
 	$(call say,CC,$@)
-	$(Q)$(INTERPOSE_CC) -DCALLER -fPIC -shared -o $@ $(filter %.12,$^) -Wl,-rpath,'$$ORIGIN'
+	$(Q)$(INTERPOSE_CC) -DCALLER -fPIC -shared -Wl,-soname,$(@F) -o $@ $(filter %.12,$^) -Wl,-rpath,'$$ORIGIN'
 
 $(INTERPOSE)/two/program: tests/interpose/two_runtimes.c $(INTERPOSE)/two/libcudart.so.13 \
 	$(INTERPOSE)/two/libcaller.so
