@@ -68,6 +68,13 @@ static void refused_frees(void)
 	answer(0);
 }
 
+/* As an argument errno might be read before the call. */
+static void show(const char *what, int rc)
+{
+	printf("%s %d errno %d\n", what, rc, errno);
+	errno = 0;
+}
+
 static void quirks(void)
 {
 	uint64_t p = 0;
@@ -77,12 +84,10 @@ static void quirks(void)
 	resolvers();
 	set_errno(EINTR);
 	errno = 0;
-	printf("alloc %d errno %d\n", alloc(&p, 512), errno);
-	errno = 0;
-	printf("free %d errno %d\n", release(p), errno);
+	show("alloc", alloc(&p, 512));
+	show("free", release(p));
 	set_errno(0);
-	errno = 33;
-	printf("nested %d errno %d\n", pitched(&p, &pitch, 100, 3, 4), errno);
+	show("nested", pitched(&p, &pitch, 100, 3, 4));
 	refused_frees();
 }
 
