@@ -132,6 +132,8 @@ struct gt_regs {			/* where a native walk starts: the caller of the hook */
  */
 #ifdef __x86_64__
 #define GT_CALLER_SP() ((uint64_t)__builtin_frame_address(0) + 16)
+#elif defined(__clang__)
+#error "clang does not tell the canonical frame address on this machine: use gcc"
 #else
 #define GT_CALLER_SP() ((uint64_t)__builtin_dwarf_cfa())
 #endif

@@ -8,12 +8,16 @@ STACK_OBJ := $(patsubst %,$(P)/%.c.o,stack_native unwind_own unwind_cfi unwind_o
 	intern elf)
 STACK_CFLAGS = $(CFLAGS_ALL) -D_GNU_SOURCE -Wno-missing-prototypes -pthread
 STACK_CXXFLAGS = -std=gnu++17 -Wall -Wextra -Werror -Wno-unused-parameter -g -Iinclude -MMD -MP
-CLANG := $(shell command -v clang)
+CLANG := $(if $(filter x86_64,$(shell uname -m)),$(shell command -v clang))
+STACK_GCC := gcc
+STACK_WIDE := $(if $(filter x86_64,$(shell uname -m)),-mavx2)
 
-# NAME|COMPILER|FLAGS
-STACK_VARIANTS := gcc_O2|gcc|-O2 gcc_O0|gcc|-O0 gcc_O2_fp|gcc|-O2%-fno-omit-frame-pointer \
-	gcc_O3_nofp|gcc|-O3%-fomit-frame-pointer%-mavx2 gcc_Os|gcc|-Os \
+# NAME|COMPILER|FLAGS with % for spaces; STACK_MORE for a machine's own
+STACK_VARIANTS := gcc_O2|$(STACK_GCC)|-O2 gcc_O0|$(STACK_GCC)|-O0 \
+	gcc_O2_fp|$(STACK_GCC)|-O2%-fno-omit-frame-pointer \
+	gcc_O3_nofp|$(STACK_GCC)|-O3%-fomit-frame-pointer%$(STACK_WIDE) gcc_Os|$(STACK_GCC)|-Os \
 	$(if $(CLANG),clang_O2|clang|-O2 clang_O0|clang|-O0 clang_O2_fp|clang|-O2%-fno-omit-frame-pointer)
+STACK_VARIANTS += $(STACK_MORE)
 variant = $(word $(2),$(subst |, ,$(1)))
 variant_flags = $(subst %, ,$(call variant,$(1),3))
 STACK_NAMES := $(foreach v,$(STACK_VARIANTS),$(call variant,$(v),1))
