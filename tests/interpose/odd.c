@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static int (*init)(unsigned);
 static int (*alloc)(uint64_t *, size_t);
@@ -101,6 +102,8 @@ static void reload(void)
 		printf("alloc %d\n", alloc(&p, 4096));
 		printf("free %d\n", release(p));
 		printf("close %d\n", dlclose(h));
+		/* Into the hole, so that the next one comes to lie elsewhere. */
+		mmap(NULL, 1 << 14, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	}
 }
 
