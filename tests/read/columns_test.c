@@ -26,7 +26,7 @@ static struct column_bytes column(uint8_t id, uint8_t coding, const void *values
 static const char *decode(const struct column_bytes *c, struct gt_event *events)
 {
 	uint8_t *raw = malloc(c->length);
-	uint64_t scratch[COUNT];
+	uint64_t scratch[GT_SCRATCH(COUNT)];
 	struct gt_limits limits;
 	const char *bad;
 
@@ -163,7 +163,7 @@ Test(columns, partial_takes_zero_instead)
 {
 	struct column_bytes c = column(GT_COL_SITE, GT_CODE_BYTES, "\x01\x05\x02", 3);
 	struct gt_event events[COUNT];
-	uint64_t scratch[COUNT];
+	uint64_t scratch[GT_SCRATCH(COUNT)];
 	struct gt_limits limits;
 
 	gt_limits_widths(&limits);

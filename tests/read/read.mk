@@ -2,7 +2,7 @@
 # Everything that reads is built with sanitizers, SAN or not: the file is hostile.
 
 CHECKS += read
-DEPS += libcriterion-dev python3-zstandard
+DEPS += libcriterion-dev python3-zstandard clang
 
 READ	 := $(O)/tests/read
 READ_SAN := -fsanitize=$(or $(SAN),address,undefined) -fno-sanitize-recover=all -fno-omit-frame-pointer
@@ -11,10 +11,12 @@ READ_HELP := $(addprefix $(READ)/,writer.o model.o swallow.o)
 READ_LIB := $(patsubst tools/%.c,$(READ)/%.o,$(wildcard tools/read/*.c))
 
 .PHONY: check-read
-check-read: $(READ_TESTS) $(READ)/follow_test $(READ)/record $(READ)/mktrace $(O)/gputrace
+check-read: $(READ_TESTS) $(READ)/follow_test $(READ)/record $(READ)/mktrace $(READ)/fuzz_replay $(O)/gputrace
 	$(Q)status=0; \
 	for t in $(READ_TESTS); do $$t --tap --quiet || status=1; done; \
 	$(READ)/follow_test $(READ)/record || status=1; \
+	$(READ)/fuzz_replay trace tests/fuzz/corpus/trace/* || status=1; \
+	$(PYTHON) tests/read/files_test.py $(O)/gputrace $(READ)/mktrace $(READ)/record || status=1; \
 	exit $$status
 
 READ_CC = $(CC) $(CFLAGS_ALL) -O1 $(READ_SAN) -Itools
@@ -37,5 +39,23 @@ $(READ)/record: tests/read/record.c tests/recorder/fake.c $(RECORDER_SRC)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS_ALL) -D_GNU_SOURCE -o $@ $^ -l:libzstd.a -pthread
+
+$(READ)/fuzz_replay: tests/fuzz/trace.c tests/fuzz/replay.c $(READ)/swallow.o $(READ_LIB)
+	$(call say,CC,$@)
+	$(Q)$(READ_CC) -o $@ $^ -lzstd
+
+# make fuzz-trace TIME=60: new inputs go to $(O)/fuzz/trace, what crashes to the same place.
+.PHONY: fuzz-trace
+fuzz-trace: $(READ)/fuzz_trace
+	$(Q)mkdir -p $(O)/fuzz/trace
+	$(READ)/fuzz_trace -max_total_time=$(or $(TIME),60) -max_len=40000 -timeout=20 -rss_limit_mb=2000 \
+		-artifact_prefix=$(O)/fuzz/ $(O)/fuzz/trace tests/fuzz/corpus/trace
+
+# Without checksums, or no input would get behind them.
+$(READ)/fuzz_trace: tests/fuzz/trace.c tests/read/swallow.c $(wildcard tools/read/*.c)
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)clang -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+		-DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION -Iinclude -Itools -o $@ $(filter %.c,$^) -lzstd
 
 -include $(wildcard $(READ)/*.d $(READ)/read/*.d)

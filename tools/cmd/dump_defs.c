@@ -49,12 +49,15 @@ static json_t *unsigned_of(uint64_t value)
 	return json_integer((json_int_t)value);
 }
 
+/* Control characters of a stranger's file do not reach the terminal. */
 static void print_value(const json_t *value)
 {
-	if (json_is_string(value))
-		fwrite(json_string_value(value), 1, json_string_length(value), stdout);
-	else
+	const char *text = json_string_value(value);
+
+	if (!text)
 		json_dumpf(value, stdout, JSON_ENCODE_ANY | JSON_COMPACT);
+	for (size_t i = 0; text && i < json_string_length(value); i++)
+		putchar((unsigned char)text[i] < 32 || text[i] == 127 ? ' ' : text[i]);
 }
 
 /* Prints and releases it. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The raw bytes of a chunk are columns, one per field, each coded by itself. A column is decoded as
- * a batch into words (its coding), turned into values (deltas summed, rotation undone), checked
- * against its limit, and only then spread over the events: short loops with one job that the
- * compiler can unroll, at a few ns per event for all of them. Works on private memory; called by
- * cursor.c.
+ * The raw bytes of a chunk are columns, one per field, each coded by itself. Each is decoded as a
+ * batch into words (its coding), turned into values (deltas summed, rotation undone) and checked
+ * against its limit: short loops with one job. Only then are the events put together, in one pass
+ * that reads a word of each column; a column that is the same everywhere is one word, read again
+ * and again. Works on private memory; called by cursor.c.
  */
 #include <string.h>
 #include "read/reader.h"
@@ -38,13 +38,32 @@ static const uint8_t *varint_long(const uint8_t *p, const uint8_t *end, uint64_t
 	return NULL;
 }
 
+/* The low seven bits of each of eight bytes, pushed together in pairs. */
+static inline uint64_t join_sevens(uint64_t x)
+{
+	x = (x & 0x7f007f007f007f00) >> 1 | (x & 0x007f007f007f007f);
+	x = (x & 0x3fff00003fff0000) >> 2 | (x & 0x00003fff00003fff);
+	return (x & 0x0fffffff00000000) >> 4 | (x & 0x000000000fffffff);
+}
+
+/* Up to eight bytes at once: addresses take five or six, and a loop over them mispredicts its end.
+ */
 static inline const uint8_t *varint(const uint8_t *p, const uint8_t *end, uint64_t *ret)
 {
+	uint64_t word, stops;
+
 	if (p < end && *p < 128) {
 		*ret = *p;
 		return p + 1;
 	}
-	return varint_long(p, end, ret);
+	if (end - p < 8)
+		return varint_long(p, end, ret);
+	memcpy(&word, p, 8);
+	stops = ~word & 0x8080808080808080;
+	if (!stops)
+		return varint_long(p, end, ret);
+	*ret = join_sevens(word & (stops ^ (stops - 1)));
+	return p + __builtin_ctzll(stops) / 8 + 1;
 }
 
 static bool read_varints(const uint8_t *p, const uint8_t *end, uint64_t *values, size_t count)
@@ -55,17 +74,6 @@ static bool read_varints(const uint8_t *p, const uint8_t *end, uint64_t *values,
 			return false;
 	}
 	return p == end;
-}
-
-static bool read_const(const uint8_t *p, const uint8_t *end, uint64_t *values, size_t count)
-{
-	uint64_t value;
-
-	if (varint(p, end, &value) != end)
-		return false;
-	for (size_t i = 0; i < count; i++)
-		values[i] = value;
-	return true;
 }
 
 static bool read_bytes(const uint8_t *p, const uint8_t *end, uint64_t *values, size_t count)
@@ -98,7 +106,7 @@ static bool read_values(unsigned int coding, const uint8_t *p, const uint8_t *en
 {
 	switch (coding) {
 	case GT_CODE_CONST:
-		return read_const(p, end, values, count);
+		return varint(p, end, values) == end;
 	case GT_CODE_BYTES:
 		return read_bytes(p, end, values, count);
 	case GT_CODE_PLAIN:
@@ -127,39 +135,37 @@ static bool within(uint64_t *values, size_t count, uint64_t max, bool clamp)
 	return !over || clamp;
 }
 
-static void spread(unsigned int id, const uint64_t *values, struct gt_event *events, size_t count)
+/* Decoded columns: value i of a column is value[i & mask]; mask 0 is a constant. */
+struct values {
+	const uint64_t *value[GT_COLS];
+	size_t mask[GT_COLS];
+};
+
+static const char *read_column(const struct gt_column *column, const uint8_t *p,
+			       const struct gt_limits *limits, struct values *v, size_t count,
+			       uint64_t *scratch)
 {
-#define COLUMN(column, field, type)                        \
-	case column:                                       \
-		for (size_t i = 0; i < count; i++)         \
-			events[i].field = (type)values[i]; \
-		break
-	switch (id) {
-		COLUMN(GT_COL_OP, op, uint8_t);
-		COLUMN(GT_COL_SPACE, space, uint8_t);
-		COLUMN(GT_COL_TIME, us, uint64_t);
-		COLUMN(GT_COL_THREAD, thread, uint16_t);
-		COLUMN(GT_COL_ADDR, addr, uint64_t);
-		COLUMN(GT_COL_SIZE, size, uint64_t);
-		COLUMN(GT_COL_STREAM, stream, uint16_t);
-		COLUMN(GT_COL_AGE, birth_us, uint64_t);
-		COLUMN(GT_COL_BIRTH_THREAD, birth_thread, uint16_t);
-		COLUMN(GT_COL_SITE, site, uint32_t);
-		COLUMN(GT_COL_FREE_SITE, free_site, uint32_t);
-		COLUMN(GT_COL_AUX, aux, uint32_t);
-		COLUMN(GT_COL_EXTRA, extra, uint64_t);
-	}
-#undef COLUMN
+	uint64_t *to = scratch + (column->id - 1) * count;
+	const bool constant = column->coding == GT_CODE_CONST;
+
+	if (v->value[column->id])
+		return "a column stands twice in a chunk";
+	if (!read_values(column->coding, p, p + column->length, to, count))
+		return "a column does not decode";
+	if (!within(to, constant ? 1 : count, limits->max[column->id], limits->clamp))
+		return "an event names something that is not defined";
+	v->value[column->id] = to;
+	v->mask[column->id] = constant ? 0 : SIZE_MAX;
+	return NULL;
 }
 
-const char *gt_columns_decode(const uint8_t *raw, size_t length, const struct gt_limits *limits,
-			      struct gt_event *events, size_t count, uint64_t *scratch)
+static const char *read_columns(const uint8_t *p, size_t length, const struct gt_limits *limits,
+				struct values *v, size_t count, uint64_t *scratch)
 {
-	const uint8_t *p = raw, *end = raw + length;
+	const uint8_t *end = p + length;
 	struct gt_column column;
-	uint32_t seen = 0;
+	const char *bad;
 
-	memset(events, 0, count * sizeof(*events));
 	while (p < end) {
 		if ((size_t)(end - p) < sizeof(column))
 			return "a column's head is cut";
@@ -168,19 +174,52 @@ const char *gt_columns_decode(const uint8_t *raw, size_t length, const struct gt
 		if (column.length > (size_t)(end - p))
 			return "a column is longer than its chunk";
 		if (column.id > 0 && column.id < GT_COLS) {
-			if (seen & 1u << column.id)
-				return "a column stands twice in a chunk";
-			seen |= 1u << column.id;
-			if (!read_values(column.coding, p, p + column.length, scratch, count))
-				return "a column does not decode";
-			if (!within(scratch, count, limits->max[column.id], limits->clamp))
-				return "an event names something that is not defined";
-			spread(column.id, scratch, events, count);
+			bad = read_column(&column, p, limits, v, count, scratch);
+			if (bad)
+				return bad;
 		}
 		p += column.length;
 	}
-	for (size_t i = 0; i < count; i++)
-		events[i].birth_us = events[i].us - events[i].birth_us;
+	return NULL;
+}
+
+static void build_events(const struct values *v, struct gt_event *events, size_t count)
+{
+#define VALUE(column) v->value[column][i & v->mask[column]]
+	for (size_t i = 0; i < count; i++) {
+		struct gt_event *e = &events[i];
+
+		e->us = VALUE(GT_COL_TIME);
+		e->addr = VALUE(GT_COL_ADDR);
+		e->size = VALUE(GT_COL_SIZE);
+		e->birth_us = e->us - VALUE(GT_COL_AGE);
+		e->extra = VALUE(GT_COL_EXTRA);
+		e->site = (uint32_t)VALUE(GT_COL_SITE);
+		e->free_site = (uint32_t)VALUE(GT_COL_FREE_SITE);
+		e->aux = (uint32_t)VALUE(GT_COL_AUX);
+		e->thread = (uint16_t)VALUE(GT_COL_THREAD);
+		e->birth_thread = (uint16_t)VALUE(GT_COL_BIRTH_THREAD);
+		e->stream = (uint16_t)VALUE(GT_COL_STREAM);
+		e->op = (uint8_t)VALUE(GT_COL_OP);
+		e->space = (uint8_t)VALUE(GT_COL_SPACE);
+	}
+#undef VALUE
+}
+
+const char *gt_columns_decode(const uint8_t *raw, size_t length, const struct gt_limits *limits,
+			      struct gt_event *events, size_t count, uint64_t *scratch)
+{
+	static const uint64_t zero;
+	struct values v = {0};
+	const char *bad = read_columns(raw, length, limits, &v, count, scratch);
+
+	if (bad)
+		return bad;
+	for (unsigned int id = 1; id < GT_COLS; id++) {
+		if (!v.value[id])
+			v.value[id] = &zero;
+	}
+	build_events(&v, events, count);
 	return NULL;
 }
 

@@ -65,7 +65,7 @@ static int make_room(struct gt_cursor *c, size_t count)
 	free(c->scratch);
 	c->events_capacity = 0;
 	c->events = malloc(count * sizeof(*c->events));
-	c->scratch = malloc(count * sizeof(*c->scratch));
+	c->scratch = malloc(GT_SCRATCH(count) * sizeof(*c->scratch));
 	if (!c->events || !c->scratch)
 		return -1;
 	c->events_capacity = count;

@@ -82,10 +82,11 @@ struct gt_limits { /* largest value accepted per column */
 	uint64_t max[GT_COLS];
 	bool clamp; /* larger ones are taken for 0 instead: partial traces */
 };
+#define GT_SCRATCH(count) ((GT_COLS - 1) * (size_t)(count))
 void gt_limits_widths(struct gt_limits *ret); /* those of the fields of gt_event */
 /*
- * Decodes count events (seq, lane: from the caller). scratch holds count words. NULL, or what is
- * wrong.
+ * Decodes count events (seq, lane: from the caller). scratch: GT_SCRATCH(count) words. NULL, or
+ * what is wrong.
  */
 const char *gt_columns_decode(const uint8_t *raw, size_t length, const struct gt_limits *limits,
 			      struct gt_event *events, size_t count, uint64_t *scratch);
