@@ -30,10 +30,21 @@ CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t size, CUmemory
 	return sim_mem_alloc(&sim.device[pool->device], size, SIM_ASYNC, pool, ptr);
 }
 
+/* The pool is that of the stream's device, whatever is current. */
+static CUresult stream_device(CUstream stream, struct sim_device **device)
+{
+	CUdevice dev;
+	CUresult rc = cuStreamGetDevice(stream, &dev);
+
+	if (!rc)
+		*device = &sim.device[dev];
+	return rc;
+}
+
 CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr *ptr, size_t size, CUstream stream)
 {
 	struct sim_device *device;
-	CUresult rc = sim_current_device(&device);
+	CUresult rc = stream_device(stream, &device);
 
 	return rc ? rc : sim_mem_alloc(device, size, SIM_ASYNC, device->pool, ptr);
 }
