@@ -116,18 +116,18 @@ static const struct gt_command commands[] = {
 	{
 		.name = "snapshot",
 		.run = gt_cmd_snapshot,
-		.options = GT_OPT_AT | GT_OPT_DEVICE | GT_OPT_OUTPUT | GT_OPT_PARTIAL,
+		.options =
+			GT_OPT_AT | GT_OPT_BUDGET | GT_OPT_DEVICE | GT_OPT_OUTPUT | GT_OPT_PARTIAL,
 		.operands = FILES,
 		.min_operands = 1,
 		.max_operands = ANY,
 		.summary = "a file for pytorch.org/memory_viz, as torch's own snapshots",
-		.text = "Segments and blocks at a moment (default: the end, before exit handlers "
-			"ran) and\n"
-			"the history that leads to it. Written beside TRACE unless -o names a "
-			"file;\n"
-			"-o - is standard output. Works without torch in the program.",
+		.text = "Segments and blocks at a moment (default: the end, before exit handlers\n"
+			"ran) and the history that leads to it. Written beside TRACE unless -o\n"
+			"names a file; -o - is standard output. The program needs no torch.",
 		.examples = "  gputrace snapshot run.gtrace\n"
-			    "  gputrace snapshot --at peak -o peak.pickle run.gtrace\n",
+			    "  gputrace snapshot --at peak -o peak.pickle run.gtrace\n"
+			    "  gputrace snapshot --budget 50M run.gtrace\n",
 	},
 	{
 		.name = "dump",

@@ -340,6 +340,18 @@ def a_full_ring_leaves_the_segments_exact():
 
 
 @case
+def a_budget_keeps_the_latest_events():
+    trace = trace_in(WORK + "/ring")
+    full, _ = snapshot(trace, "end")
+    some, path = snapshot(trace, "end", "--budget", "300K")
+    need(150 << 10 < os.stat(path).st_size <= 300 << 10, "%d bytes", os.stat(path).st_size)
+    need(some["segments"] == full["segments"], "other segments")
+    told = [e for e in some["device_traces"][0] if "user_metadata" not in e]
+    need(told == full["device_traces"][0][-len(told):], "not the latest events")
+    vizcheck(path)
+
+
+@case
 def refused_requests():
     """One is granted after frees, one ends the program: only that one is an oom."""
     folder = clean("oom")
@@ -370,9 +382,13 @@ def wrong_use_is_said():
 
 
 def torch(*args, **kwargs):
-    """Something on the test environment's Python, or a skip."""
-    process = subprocess.Popen([HERE + "/../torch/python", *args], text=True, **kwargs)
-    return process
+    """A process on the test environment's Python."""
+    return subprocess.Popen([HERE + "/../torch/python", *args], text=True, **kwargs)
+
+
+def skip_without_torch(status):
+    if status == 77:
+        raise Skip("PyTorch cannot be had here")
 
 
 def hold(folder, *program, **more):
@@ -381,11 +397,13 @@ def hold(folder, *program, **more):
     process = torch("--devices", "2", *program, env=environment(folder, **more), stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     try:
-        while process.stdout.readline() and not os.path.exists(own):
+        while process.stdout.readline():
+            if os.path.exists(own):
+                break
             process.stdin.write("\n")
             process.stdin.flush()
-        if process.poll() == 77:
-            raise Skip("PyTorch cannot be had here")
+        else:
+            skip_without_torch(process.wait(10))
         need(os.path.exists(own), "the program ended early")
         running, _ = snapshot(trace_in(folder), "end")
     finally:
@@ -453,8 +471,7 @@ def torch_out_of_memory():
     process = torch(HERE + "/../torch/oom.py", "recovered", "caught", "fatal", env=environment(folder),
                     stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     status = process.wait(120)
-    if status == 77:
-        raise Skip("PyTorch cannot be had here")
+    skip_without_torch(status)
     need(status == 1, "exit %d", status)
     oom, path = snapshot(trace_in(folder), "oom")
     TORCH.append(path)

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cmd/session.h"
@@ -16,7 +17,8 @@
 #include "model/xalloc.h"
 #include "out/memory_viz.h"
 
-#define OLDER "older than the history held: only blocks that outlived its start are here"
+#define OLDER	  "older than the history here: only what outlived its start is shown"
+#define MAX_TRIES 8 /* to meet a budget; then the history is left out */
 
 struct device {				  /* of the snapshot, by ordinal */
 	const struct gt_trace_lane *lane; /* NULL: not asked for, or it saw no event */
@@ -32,7 +34,9 @@ struct shot {
 	size_t count; /* highest ordinal + 1 */
 	struct gt_viz *viz;
 	uint64_t segments, blocks, events;
-	bool cut; /* some history is gone */
+	double share; /* of the history held that is told: its end */
+	bool cut;     /* some history is not told */
+	bool over;    /* larger than asked without any history */
 };
 
 static const char *when_name(struct gt_when when)
@@ -96,17 +100,27 @@ static int find_devices(struct shot *shot, int wanted, struct gt_error *err)
 
 /* ---- history ------------------------------------------------------------------------------- */
 
-/* Put what lived before the first event held into the segments. */
+/* The first event to tell. */
+static uint64_t first_event(const struct shot *shot, const struct device *device)
+{
+	uint64_t held = device->lane->history_first, behind = device->seq + 1;
+
+	if (behind < held || shot->share >= 1)
+		return held;
+	return behind - (uint64_t)(shot->share * (double)(behind - held));
+}
+
+/* Put what lived before the first event told into the segments. */
 static int load_start(struct shot *shot, const struct device *device, struct gt_segments *segments,
 		      struct gt_error *err)
 {
+	uint64_t first = first_event(shot, device);
 	struct gt_moment moment;
 
-	if (device->lane->history_first <= 1)
+	if (first <= 1)
 		return 0;
 	shot->cut = true;
-	if (gt_moment_get(shot->trace, device->lane_index, device->lane->history_first - 1,
-			  UINT64_MAX, &moment, err))
+	if (gt_moment_get(shot->trace, device->lane_index, first - 1, UINT64_MAX, &moment, err))
 		return -1;
 	gt_viz_remark(shot->viz, OLDER);
 	gt_segments_load(segments, moment.blocks, moment.block_count, gt_viz_change, shot->viz);
@@ -141,10 +155,13 @@ static int tell_history(struct shot *shot, const struct device *device,
 			struct gt_segments *segments, struct gt_error *err)
 {
 	struct gt_cursor *cursor = gt_cursor_new(shot->trace, device->lane_index);
+	uint64_t first = first_event(shot, device);
 	const struct gt_event *event = NULL;
 
 	err->status = 0;
 	while (cursor && (event = gt_cursor_next(cursor, err)) && event->seq <= device->seq) {
+		if (event->seq < first)
+			continue;
 		gt_segments_apply(segments, event, gt_viz_change, shot->viz);
 		tell_refusal(shot, event);
 	}
@@ -264,65 +281,120 @@ static FILE *create(const char *path)
 	return file;
 }
 
+static const char *cut_note(const struct shot *shot)
+{
+	if (shot->over)
+		return " (no history: what lives is alone larger than --budget)";
+	return shot->share < 1 ? " (the latest)" : "";
+}
+
 static void report(const struct shot *shot, FILE *to, const char *path)
 {
 	fprintf(to,
-		"%s: %llu segments, %llu blocks, %llu events: open it at "
+		"%s: %llu segments, %llu blocks, %llu events%s: open it at "
 		"https://pytorch.org/memory_viz (it stays in your browser)\n",
 		path, (unsigned long long)shot->segments, (unsigned long long)shot->blocks,
-		(unsigned long long)shot->events);
+		(unsigned long long)shot->events, cut_note(shot));
 }
 
-static int write_file(struct shot *shot, struct gt_symbols *symbols, const char *path)
+/* Tell less and less of the history until the file is small enough. */
+static int tell_within(struct shot *shot, FILE *file, struct gt_symbols *symbols, uint64_t budget,
+		       struct gt_error *err)
+{
+	int tries, rc;
+
+	for (tries = 0;; tries++) {
+		uint64_t size;
+
+		shot->segments = shot->blocks = 0;
+		rc = tell_all(shot, file, symbols, err);
+		size = (uint64_t)ftello(file);
+		shot->over = budget && size > budget && shot->share <= 0;
+		if (rc || !budget || size <= budget || shot->over)
+			return rc;
+		shot->share *= tries < MAX_TRIES ? 0.9 * (double)budget / (double)size : 0;
+		rewind(file);
+		if (ftruncate(fileno(file), 0)) {
+			err->status = GT_EXIT_UNREADABLE;
+			snprintf(err->text, sizeof(err->text), "--budget needs a file");
+			return -1;
+		}
+	}
+}
+
+static bool is_file(FILE *file)
+{
+	struct stat st;
+
+	return !fstat(fileno(file), &st) && S_ISREG(st.st_mode);
+}
+
+static int write_file(struct shot *shot, struct gt_symbols *symbols, const char *path,
+		      uint64_t budget)
 {
 	FILE *file = create(path);
 	struct gt_error err;
+	bool ours;
 	int rc;
 
 	if (!file)
 		return gt_message(GT_EXIT_UNREADABLE, "%s: %s", path, strerror(errno));
-	rc = tell_all(shot, file, symbols, &err);
+	ours = is_file(file);
+	rc = tell_within(shot, file, symbols, budget, &err);
 	if (fclose(file) && !rc)
 		return gt_message(GT_EXIT_UNREADABLE, "%s: %s", path, strerror(errno));
 	if (rc) {
-		unlink(path);
+		if (ours)
+			unlink(path); /* half a snapshot is none */
 		return gt_message_error(&err);
 	}
 	report(shot, stdout, path);
 	return GT_EXIT_FINE;
 }
 
-static int write_standard_output(struct shot *shot, struct gt_symbols *symbols)
+static int write_standard_output(struct shot *shot, struct gt_symbols *symbols, uint64_t budget)
 {
 	struct gt_error err;
 
-	if (tell_all(shot, stdout, symbols, &err))
+	if (tell_within(shot, stdout, symbols, budget, &err))
 		return gt_message_error(&err);
 	report(shot, stderr, "standard output");
 	return GT_EXIT_FINE;
 }
 
+/* Where the snapshot goes. A trace is never taken for an old snapshot to replace. */
+static int write_where(const struct gt_args *args, struct shot *shot, struct gt_symbols *symbols)
+{
+	char *name = args->output ? gt_xstrdup(args->output) : default_name(shot);
+	size_t length = strlen(name), suffix = strlen(GT_SUFFIX);
+	int status;
+
+	if (!strcmp(name, "-"))
+		status = write_standard_output(shot, symbols, args->budget);
+	else if (length >= suffix && !strcmp(name + length - suffix, GT_SUFFIX))
+		status = gt_message(GT_EXIT_USAGE, "%s: would replace a trace", name);
+	else
+		status = write_file(shot, symbols, name, args->budget);
+	free(name);
+	return status;
+}
+
 static int snapshot(const struct gt_args *args, struct gt_input *input)
 {
 	struct shot *shot = gt_xcalloc(1, sizeof(*shot));
-	struct gt_symbols *symbols = gt_input_symbols(input);
 	struct gt_error err;
-	char *name = NULL;
 	int status;
 
 	shot->trace = input->trace;
 	shot->when = args->at_set ? args->at : (struct gt_when){.kind = GT_WHEN_END};
-	name = default_name(shot);
+	shot->share = 1;
 	if (find_devices(shot, args->device, &err))
 		status = gt_message_error(&err);
 	else if (args->device != GT_ANY_DEVICE && !shot->count)
 		status = gt_message(GT_EXIT_USAGE, "%s: no event of device %d", input->trace->path,
 				    args->device);
-	else if (args->output && !strcmp(args->output, "-"))
-		status = write_standard_output(shot, symbols);
 	else
-		status = write_file(shot, symbols, args->output ? args->output : name);
-	free(name);
+		status = write_where(args, shot, gt_input_symbols(input));
 	free(shot);
 	return status;
 }
