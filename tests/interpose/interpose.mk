@@ -5,7 +5,7 @@ DEPS += binutils
 
 INTERPOSE := $(O)/tests/interpose
 INTERPOSE_CC = $(CC) $(CFLAGS_ALL) -D_GNU_SOURCE $(filter %.c,$^)
-INTERPOSE_BIN = $(addprefix $(INTERPOSE)/,reach lookup libother_dlsym.so libdriver_names.so absent \
+INTERPOSE_BIN = $(addprefix $(INTERPOSE)/,reach lookup libother_dlsym.so libdriver_names.so absent libearly.so \
 	odd strange/libcuda.so.1 strange/libodd_inner.so two/program \
 	$(if $(CUDA13),reach-elf children runtime-13) $(if $(CUDA12),runtime-12))
 
@@ -24,6 +24,11 @@ $(INTERPOSE)/reach-elf: tests/interpose/reach.c $(O)/sim/libcuda.so.1
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(INTERPOSE_CC) -DELF -o $@ $(O)/sim/libcuda.so.1 -ldl
+
+$(INTERPOSE)/libearly.so: tests/interpose/reach.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(INTERPOSE_CC) -DEARLY -fPIC -shared -Wl,-soname,$(@F) -o $@ -ldl
 
 $(INTERPOSE)/children: tests/interpose/children.c $(O)/sim/libcuda.so.1
 	$(call say,CC,$@)

@@ -5,6 +5,7 @@
  * with a preload can be compared with one without. The last line says what there was to count.
  *
  * usage: reach dlsym|gpa1|gpa2|gpa2-flags1|gpa2-flags2      built with -DELF: reach elf
+ * Built with -DEARLY it is a library to preload that does this in its constructor.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef uint64_t ptr;
 
@@ -220,6 +222,11 @@ static void mistakes(const ptr *plain)
 	show("info", p_cuMemGetInfo_v2(NULL, &total), 0);
 }
 
+#ifdef EARLY /* a library whose constructor does it all, before main and before other constructors \
+	      */
+#define main early_main
+int main(int argc, char **argv);
+#endif
 int main(int argc, char **argv)
 {
 	static ptr plain[PLAIN], others[PITCHED + MANAGED], async[ASYNC];
@@ -253,3 +260,14 @@ int main(int argc, char **argv)
 	       (unsigned long long)count.peak_bytes);
 	return 0;
 }
+
+#ifdef EARLY
+static __attribute__((constructor)) void early(void)
+{
+	char *argv[] = {(char *)"early", (char *)"gpa2", NULL};
+
+	main(2, argv);
+	fflush(stdout);
+	_exit(0);
+}
+#endif
