@@ -31,7 +31,7 @@ static const struct option_def table[] = {
 	{"_MAX", SIZE, FIELD(max), "2G", MIB / 16, 1ull << 44, "limit of the whole file"},
 	{"_STACKS", STACKS, FIELD(stacks), "both", 0, 0, "both, native, python or none"},
 	{"_FREE_STACKS", BOOL, FIELD(free_stacks), "0", 0, 0, "1 captures stacks of frees too"},
-	{"_DEPTH", COUNT, FIELD(depth), "128", 1, 4096, "frames kept of a stack"},
+	{"_DEPTH", COUNT, FIELD(depth), "256", 1, 4096, "frames kept of a stack"},
 	{"_UNWINDER", UNWINDER, FIELD(unwinder), "auto", 0, 0, "auto, own, libunwind or libgcc"},
 	{"_EXTENT", SIZE, FIELD(extent), "256K", 4096, 16 * MIB, "for tests: bytes of an extent"},
 	{"_CELLS", COUNT, FIELD(cells), "1024", 2, 65536, "for tests: events staged per lane"},

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Complete unwinders that are not ours: libgcc's _Unwind_Backtrace and libunwind's unw_backtrace. For
- * stacks with a frame that the own walker leaves alone (signal handlers, odd registers, code that was
- * announced by __register_frame), and by wish. Neither is linked: libunwind beside libgcc in the global
- * scope would take over the exceptions of the program.
+ * Complete unwinders that are not ours: libgcc's _Unwind_Backtrace and libunwind's unw_backtrace.
+ * For stacks with a frame that the own walker leaves alone (signal handlers, odd registers, code
+ * that was announced by __register_frame), and by wish. Neither is linked: libunwind beside libgcc
+ * in the global scope would take over the exceptions of the program.
  *
- * Entry points are found when recording starts, in what is loaded. Where there is nothing a library is
- * opened, privately and behind the start: the loader's locks are not for a moment when one of ours is
- * held, and a dlopen is not for an allocation.
+ * Entry points are found when recording starts, in what is loaded. Where there is nothing a library
+ * is opened, privately and behind the start: the loader's locks are not for a moment when one of
+ * ours is held, and a dlopen is not for an allocation.
  *
- * libgcc comes first: it is always right, if slow. libunwind keeps rules of objects that were replaced
- * at the same address, so it only serves where there is no libgcc.
+ * libgcc comes first: it is always right, if slow. libunwind keeps rules of objects that were
+ * replaced at the same address, so it only serves where there is no libgcc.
  *
- * Both walk from here outwards; the frames inside the hook are cut off. libgcc may take the loader's
- * lock and that of registered frames: the one exception to "no foreign locks", none of ours is held.
+ * Both walk from here outwards; the frames inside the hook are cut off. libgcc may take the
+ * loader's lock and that of registered frames: the one exception to "no foreign locks", none of
+ * ours is held.
  */
 #include <dlfcn.h>
 #include <unwind.h> /* the compiler's, for types only */
@@ -124,13 +125,11 @@ static bool walk_libgcc(struct gt_stack *s, const struct gt_regs *regs, enum gt_
 
 /* ---- libunwind ------------------------------------------------------------------------------- */
 
-#define OWN_FRAMES 16 /* at most, from here to the hook */
-
 /* The record is void by now: its frames hold the list for a moment. */
 static bool walk_libunwind(struct gt_stack *s, const struct gt_regs *regs, enum gt_unwound *ret_how)
 {
 	void **pc = (void **)s->frames;
-	int room = (int)s->depth + OWN_FRAMES, n = unw_backtrace(pc, room), i = 0;
+	int n = unw_backtrace(pc, (int)(s->depth * sizeof(*s->frames) / sizeof(*pc))), i = 0;
 
 	while (i < n && (uint64_t)pc[i] != regs->pc)
 		i++;

@@ -203,7 +203,7 @@ static bool page_readable(uint64_t page)
 /* Pages from..to are readable? Asked page by page, once per thread and page of its stack. */
 static bool pages_readable(uint64_t from, uint64_t to)
 {
-	if (to < from || to - from > FARTHEST)
+	if (to > from && to - from > FARTHEST)
 		return false;
 	for (; from < to; from += PAGE)
 		if (!page_readable(from))
@@ -372,11 +372,22 @@ static bool checkable(const struct gt_frame *f)
 	return f->fp_slot != GT_SLOT_UNSURE;
 }
 
+/* Four frames at a time: all addresses are known beforehand, so their loads overlap. */
+static bool four_changed(uint64_t base, const struct gt_frame *f)
+{
+	if (!checkable(&f[0]) || !checkable(&f[1]) || !checkable(&f[2]) || !checkable(&f[3]))
+		return true;
+	return changed(base, &f[0]) | changed(base, &f[1]) | changed(base, &f[2]) |
+	       changed(base, &f[3]);
+}
+
 /* The outermost frame that frames[i] still leads to as recorded. */
 static uint32_t verified(const struct gt_stack *s, uint32_t i)
 {
 	const struct gt_frame *f = s->frames;
 
+	while (i >= 4 && !four_changed(s->base, &f[i - 4]))
+		i -= 4;
 	while (i > 0 && checkable(&f[i - 1]) && !changed(s->base, &f[i - 1]))
 		i--;
 	return i;

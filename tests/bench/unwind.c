@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cost of one native stack capture, caches warm, in ns: medians of 21 times 2,000 calls. Prints a line
- * per depth and method, the unwinders of others beside ours.
+ * Cost of one native stack capture, caches warm, in ns: medians of 21 times 2,000 calls. Prints a
+ * line per depth and method, the unwinders of others beside ours.
  *
  *   same stack       gt_where_capture again and again: all of the last stack is verified
  *   other inner part gt_where_capture from two places in turn: three frames are walked, the rest is
@@ -97,8 +97,10 @@ static const struct {
 	void (*call)(void);
 	unsigned calls;
 } methods[] = {
-	{"same stack", same_stack, CALLS},     {"other inner part", other_inner_part, CALLS},
-	{"walk", walk, CALLS},		       {"libunwind unw_backtrace", libunwind, CALLS},
+	{"same stack", same_stack, CALLS},
+	{"other inner part", other_inner_part, CALLS},
+	{"walk", walk, CALLS},
+	{"libunwind unw_backtrace", libunwind, CALLS},
 	{"libgcc _Unwind_Backtrace", libgcc, CALLS / 20},
 };
 

@@ -89,7 +89,7 @@ check-unwind: $(T_STACKS)/unwind $(T_STACKS)/corrupt $(STACK_MODULES)
 
 $(T_STACKS)/bench: tests/bench/unwind.c $(T_STACKS)/double.o $(STACK_OBJ)
 	$(call say,CC,$@)
-	$(Q)$(CC) $(STACK_CFLAGS) -o $@ $^ -ldl -lgcc_s
+	$(Q)$(CC) $(STACK_CFLAGS) -o $@ $(filter %.c %.o,$^) -ldl -lgcc_s
 
 .PHONY: bench-unwind
 bench-unwind: $(T_STACKS)/bench
