@@ -400,13 +400,52 @@ def show_lanes(trace):
                   "at_peak": lane.at_peak(index, site["mask"] if site else 0)})
 
 
+def header(data):
+    names = "mono_us real_us ring_limit _ pid ppid start_ticks pid_ns exit_us stop_us stop depth".split()
+    fields = dict(zip(names, struct.unpack_from("<QQQQIIQQQQII", data, 32)))
+    del fields["_"]
+    reasons = "events sites stacks truncated_stacks streams threads reports python_stacks".split()
+    texts = {name: text(data[at:at + size].rstrip(b"\0"))
+             for name, at, size in (("boot_id", 112, 40), ("comm", 152, 32), ("host", 184, 72))}
+    return {"type": "header", "version": struct.unpack_from("<I", data, 8)[0], **fields, **texts,
+            "lost": dict(zip(reasons, struct.unpack_from("<8Q", data, 256)))}
+
+
+def report(data, at):
+    number, outcome, lane, space = struct.unpack_from("<IIII", data, at)
+    if not number:
+        return None
+    new = {"type": "report", "number": number, "outcome": outcome, "lane": lane,
+           "space": SPACES[space]}
+    names = "seq us requested torch_requested device_free device_total".split()
+    new.update(zip(names, map(signed64, struct.unpack_from("<6Q", data, at + 16))))
+    new["torch_allocated"], new["torch_reserved"], new["outcome_us"] = map(
+        signed64, struct.unpack_from("<3Q", data, at + 88))
+    new["thread"], new["site"], new["result"], new["tries"], holders, others = struct.unpack_from(
+        "<IIiIII", data, at + 112)
+    new["holders"] = [dict(zip(("bytes", "count", "site"),
+                               struct.unpack_from("<QQI", data, at + 192 + 24 * i)))
+                      for i in range(holders)]
+    new["holders"] = [{name: h[name] for name in ("site", "bytes", "count")} for h in new["holders"]]
+    new["others"] = []
+    for i in range(others):
+        size, pid, name = struct.unpack_from("<QI20s", data, at + 6336 + 32 * i)
+        new["others"].append({"pid": pid, "bytes": size, "name": text(name.rstrip(b"\0"))})
+    return new
+
+
 def show_defs(trace):
+    show(header(trace.data))
     for kind in RECORDS:
         for line in trace.defs[kind]:
             show(line)
     for lane in trace.lanes:
         for line in trace.sites.get(lane.number, [None])[1:]:
             show(line)
+    reports = [report(trace.data, at) for extent in trace.of_kind(REPORTS)
+               for at in range(extent.at + 64, extent.at + extent.length - 7359, 7360)]
+    for line in sorted(filter(None, reports), key=lambda r: r["number"]):
+        show(line)
 
 
 def main(args):

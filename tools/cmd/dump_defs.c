@@ -188,26 +188,48 @@ static void dump_devices(const struct gt_trace *t, bool json)
 	}
 }
 
+static json_t *holders_of(const struct gt_report *r)
+{
+	json_t *holders = json_array();
+
+	for (uint32_t i = 0; i < r->holders; i++)
+		json_array_append_new(holders,
+				      json_pack("{sI sI sI}", "site", (json_int_t)r->holder[i].site,
+						"bytes", r->holder[i].bytes, "count",
+						r->holder[i].count));
+	return holders;
+}
+
+static json_t *others_of(const struct gt_report *r)
+{
+	json_t *others = json_array();
+	char name[sizeof(r->other[0].name) + 1] = "";
+
+	for (uint32_t i = 0; i < r->others; i++) {
+		memcpy(name, r->other[i].name, sizeof(r->other[i].name));
+		json_array_append_new(
+			others, json_pack("{sI sI so}", "pid", (json_int_t)r->other[i].pid, "bytes",
+					  r->other[i].bytes, "name", text_of_field(name)));
+	}
+	return others;
+}
+
 static void dump_reports(const struct gt_trace *t, bool json)
 {
 	for (size_t i = 0; i < t->report_count; i++) {
 		const struct gt_report *r = &t->reports[i];
-		json_t *holders = json_array();
 
-		for (uint32_t k = 0; k < r->holders; k++)
-			json_array_append_new(holders, json_pack("{sI sI sI}", "site",
-								 (json_int_t)r->holder[k].site,
-								 "bytes", r->holder[k].bytes,
-								 "count", r->holder[k].count));
-		emit(json_pack("{ss sI sI sI ss sI sI sI sI sI sI sI sI sI sI si sI so}", "type",
-			       "report", "number", (json_int_t)r->state, "outcome",
+		emit(json_pack("{ss sI sI sI ss sI sI sI sI sI sI sI sI sI sI sI si sI so so}",
+			       "type", "report", "number", (json_int_t)r->state, "outcome",
 			       (json_int_t)r->outcome, "lane", (json_int_t)r->lane, "space",
 			       gt_space_name(r->space), "seq", r->seq, "us", r->us, "requested",
 			       r->requested, "torch_requested", r->torch_requested, "device_free",
 			       r->device_free, "device_total", r->device_total, "torch_allocated",
-			       r->torch_allocated, "torch_reserved", r->torch_reserved, "thread",
-			       (json_int_t)r->thread, "site", (json_int_t)r->site, "result",
-			       r->result, "tries", (json_int_t)r->tries, "holders", holders),
+			       r->torch_allocated, "torch_reserved", r->torch_reserved,
+			       "outcome_us", r->outcome_us, "thread", (json_int_t)r->thread, "site",
+			       (json_int_t)r->site, "result", r->result, "tries",
+			       (json_int_t)r->tries, "holders", holders_of(r), "others",
+			       others_of(r)),
 		     json);
 	}
 }
