@@ -26,7 +26,7 @@ SIM_LIBS := $(if $(CUDA13),$(SIM)/libcuda.so.1 $(SIM)/libcudart.so.13 $(SIM)/lib
 
 DEPS	+= python3-pip
 ALL	+= sim $(if $(CUDA13),$(PROGS))
-CHECKS	+= check-sim
+CHECKS += sim
 
 .PHONY: sim sim-deps check-sim
 sim: $(SIM_LIBS)
