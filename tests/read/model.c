@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* See model.h: everything the slow and obvious way. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

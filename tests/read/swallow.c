@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* See swallow.h. Touches every table through every index in it, as consumers do. */
 #include <stdio.h>
 #include <string.h>
 #include "swallow.h"

@@ -2,12 +2,14 @@
 /*
  * The raw bytes of a chunk are columns, one per field, each coded by itself. Each is decoded as a
  * batch into words (its coding), turned into values (deltas summed, rotation undone) and checked
- * against its limit: short loops with one job. Only then are the events put together, in one pass
- * that reads a word of each column; a column that is the same everywhere is one word, read again
- * and again. Works on private memory; called by cursor.c.
+ * against its limit, then spread over the events: short loops with one job. Events are put together
+ * some at a time, so that they stay in the cache for all columns; what is the same in every event
+ * is written once. Works on private memory; called by cursor.c.
  */
 #include <string.h>
 #include "read/reader.h"
+
+#define IN_CACHE 128 /* events put together at a time: 9 KiB */
 
 void gt_limits_widths(struct gt_limits *ret)
 {
@@ -135,10 +137,10 @@ static bool within(uint64_t *values, size_t count, uint64_t max, bool clamp)
 	return !over || clamp;
 }
 
-/* Decoded columns: value i of a column is value[i & mask]; mask 0 is a constant. */
+/* Decoded columns: of one that is the same everywhere the first value, of a missing one NULL. */
 struct values {
 	const uint64_t *value[GT_COLS];
-	size_t mask[GT_COLS];
+	bool constant[GT_COLS];
 };
 
 static const char *read_column(const struct gt_column *column, const uint8_t *p,
@@ -146,16 +148,19 @@ static const char *read_column(const struct gt_column *column, const uint8_t *p,
 			       uint64_t *scratch)
 {
 	uint64_t *to = scratch + (column->id - 1) * count;
+	const uint64_t max = limits->max[column->id];
 	const bool constant = column->coding == GT_CODE_CONST;
+	const bool fits =
+		max == UINT64_MAX || (column->coding == GT_CODE_BYTES && max >= UINT8_MAX);
 
 	if (v->value[column->id])
 		return "a column stands twice in a chunk";
 	if (!read_values(column->coding, p, p + column->length, to, count))
 		return "a column does not decode";
-	if (!within(to, constant ? 1 : count, limits->max[column->id], limits->clamp))
+	if (!fits && !within(to, constant ? 1 : count, max, limits->clamp))
 		return "an event names something that is not defined";
 	v->value[column->id] = to;
-	v->mask[column->id] = constant ? 0 : SIZE_MAX;
+	v->constant[column->id] = constant;
 	return NULL;
 }
 
@@ -183,44 +188,64 @@ static const char *read_columns(const uint8_t *p, size_t length, const struct gt
 	return NULL;
 }
 
+/* One column into count events. Ages arrive in birth_us and are turned round when times are there.
+ */
+static void spread(unsigned int id, const uint64_t *values, struct gt_event *events, size_t count)
+{
+#define COLUMN(column, field, type)                        \
+	case column:                                       \
+		for (size_t i = 0; i < count; i++)         \
+			events[i].field = (type)values[i]; \
+		break
+	switch (id) {
+		COLUMN(GT_COL_OP, op, uint8_t);
+		COLUMN(GT_COL_SPACE, space, uint8_t);
+		COLUMN(GT_COL_TIME, us, uint64_t);
+		COLUMN(GT_COL_THREAD, thread, uint16_t);
+		COLUMN(GT_COL_ADDR, addr, uint64_t);
+		COLUMN(GT_COL_SIZE, size, uint64_t);
+		COLUMN(GT_COL_STREAM, stream, uint16_t);
+		COLUMN(GT_COL_AGE, birth_us, uint64_t);
+		COLUMN(GT_COL_BIRTH_THREAD, birth_thread, uint16_t);
+		COLUMN(GT_COL_SITE, site, uint32_t);
+		COLUMN(GT_COL_FREE_SITE, free_site, uint32_t);
+		COLUMN(GT_COL_AUX, aux, uint32_t);
+		COLUMN(GT_COL_EXTRA, extra, uint64_t);
+	}
+#undef COLUMN
+}
+
 static void build_events(const struct values *v, struct gt_event *events, size_t count)
 {
-#define VALUE(column) v->value[column][i & v->mask[column]]
-	for (size_t i = 0; i < count; i++) {
-		struct gt_event *e = &events[i];
+	struct gt_event all = {0}; /* what every event has in common */
+	size_t n;
 
-		e->us = VALUE(GT_COL_TIME);
-		e->addr = VALUE(GT_COL_ADDR);
-		e->size = VALUE(GT_COL_SIZE);
-		e->birth_us = e->us - VALUE(GT_COL_AGE);
-		e->extra = VALUE(GT_COL_EXTRA);
-		e->site = (uint32_t)VALUE(GT_COL_SITE);
-		e->free_site = (uint32_t)VALUE(GT_COL_FREE_SITE);
-		e->aux = (uint32_t)VALUE(GT_COL_AUX);
-		e->thread = (uint16_t)VALUE(GT_COL_THREAD);
-		e->birth_thread = (uint16_t)VALUE(GT_COL_BIRTH_THREAD);
-		e->stream = (uint16_t)VALUE(GT_COL_STREAM);
-		e->op = (uint8_t)VALUE(GT_COL_OP);
-		e->space = (uint8_t)VALUE(GT_COL_SPACE);
+	for (unsigned int id = 1; id < GT_COLS; id++) {
+		if (v->constant[id])
+			spread(id, v->value[id], &all, 1);
 	}
-#undef VALUE
+	for (size_t from = 0; from < count; from += n) {
+		n = count - from < IN_CACHE ? count - from : IN_CACHE;
+		for (size_t i = 0; i < n; i++)
+			events[from + i] = all;
+		for (unsigned int id = 1; id < GT_COLS; id++) {
+			if (v->value[id] && !v->constant[id])
+				spread(id, v->value[id] + from, events + from, n);
+		}
+		for (size_t i = 0; i < n; i++)
+			events[from + i].birth_us = events[from + i].us - events[from + i].birth_us;
+	}
 }
 
 const char *gt_columns_decode(const uint8_t *raw, size_t length, const struct gt_limits *limits,
 			      struct gt_event *events, size_t count, uint64_t *scratch)
 {
-	static const uint64_t zero;
 	struct values v = {0};
 	const char *bad = read_columns(raw, length, limits, &v, count, scratch);
 
-	if (bad)
-		return bad;
-	for (unsigned int id = 1; id < GT_COLS; id++) {
-		if (!v.value[id])
-			v.value[id] = &zero;
-	}
-	build_events(&v, events, count);
-	return NULL;
+	if (!bad)
+		build_events(&v, events, count);
+	return bad;
 }
 
 void gt_event_of_cell(const struct gt_cell *cell, uint32_t lane, struct gt_event *ret)

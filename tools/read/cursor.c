@@ -168,6 +168,12 @@ static const struct gt_event *step(struct gt_cursor *c, uint64_t seq, struct gt_
 	return rc ? NULL : event;
 }
 
+/* The event if it is in the chunk that is decoded now, as nearly all are. */
+static inline const struct gt_event *at_hand(const struct gt_cursor *c, uint64_t seq)
+{
+	return seq - c->events_first < c->events_count ? &c->events[seq - c->events_first] : NULL;
+}
+
 const struct gt_event *gt_cursor_next(struct gt_cursor *c, struct gt_error *err)
 {
 	const struct gt_event *event;
@@ -178,7 +184,9 @@ const struct gt_event *gt_cursor_next(struct gt_cursor *c, struct gt_error *err)
 		c->position = c->history->first_seq;
 	if (c->position > c->history->last_seq)
 		return NULL;
-	event = step(c, c->position, err);
+	event = at_hand(c, c->position);
+	if (!event)
+		event = step(c, c->position, err);
 	c->position += event != NULL;
 	return event;
 }
@@ -193,7 +201,9 @@ const struct gt_event *gt_cursor_prev(struct gt_cursor *c, struct gt_error *err)
 		c->position = c->history->last_seq + 1;
 	if (c->position <= c->history->first_seq)
 		return NULL;
-	event = step(c, c->position - 1, err);
+	event = at_hand(c, c->position - 1);
+	if (!event)
+		event = step(c, c->position - 1, err);
 	c->position -= event != NULL;
 	return event;
 }

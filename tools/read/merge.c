@@ -32,10 +32,6 @@ struct gt_merge *gt_merge_free(struct gt_merge *merge)
 /* False: damage, told in err. */
 static bool advance(struct head *head, struct gt_error *err)
 {
-	struct gt_error local = {0};
-
-	if (!err)
-		err = &local;
 	head->event = gt_cursor_next(head->cursor, err);
 	if (head->event && head->event->us > head->us)
 		head->us = head->event->us;
@@ -70,10 +66,11 @@ static bool first_events(struct gt_merge *merge, struct gt_error *err)
 const struct gt_event *gt_merge_next(struct gt_merge *merge, struct gt_error *err)
 {
 	struct head *best = NULL;
+	struct gt_error unasked;
 	bool whole;
 
-	if (err)
-		err->status = 0;
+	err = err ? err : &unasked;
+	err->status = 0;
 	whole = !merge->failed &&
 		(merge->given ? advance(merge->given, err) : first_events(merge, err));
 	merge->failed = !whole;
