@@ -12,8 +12,8 @@
  *
  * Unloading. While a dlclose runs, captures use and fill no caches (gt_modules_unsettled). When it
  * took away an object that had been seen in a stack, rules and records are void (generation) and
- * stack nodes start anew (epoch). Objects that no stack has touched come and go without any of
- * that.
+ * nodes in its range are not used again. Objects that no stack has touched come and go without any
+ * of that.
  */
 #include <elf.h>
 #include <link.h>
@@ -28,7 +28,7 @@ static struct gt_module *table;
 static uint32_t count;
 static uint64_t version; /* loads and unloads seen by the table */
 static uint32_t last_id;
-static uint32_t generation = 1, epoch, closing;
+static uint32_t generation = 1, closing;
 
 bool gt_modules_unsettled(void)
 {
@@ -38,11 +38,6 @@ bool gt_modules_unsettled(void)
 uint32_t gt_modules_generation(void)
 {
 	return gt_load(&generation);
-}
-
-uint32_t gt_modules_epoch(void)
-{
-	return gt_load(&epoch);
 }
 
 /* ---- reading one object ---------------------------------------------------------------------- */
@@ -240,7 +235,6 @@ static void define_unload(const struct gt_module *m)
 static void void_caches(void)
 {
 	gt_rules_clear();
-	gt_store(&epoch, epoch + 1);
 	gt_store(&generation, generation + 1);
 }
 
@@ -281,6 +275,7 @@ static void merge(struct snapshot *s)
 		if (still_there(&table[i], s, &at) || !table[i].id)
 			continue;
 		define_unload(&table[i]);
+		gt_nodes_retire(table[i].start, table[i].end);
 		gone = true;
 	}
 	memcpy(table, s->module, s->n * sizeof(*table));

@@ -66,27 +66,22 @@ static struct gt_stack *new_stack(void)
  * main. */
 static uint32_t put_marker(struct gt_stack *s, uint32_t kept, uint64_t marker)
 {
-	uint32_t room = s->depth - 1 - s->pushed, n = kept < room ? kept : room, i;
+	uint32_t room = s->depth - 1 - s->pushed, n = kept < room ? kept : room;
 
 	memmove(s->frames + 1, s->frames + kept - n, n * sizeof(*s->frames));
 	s->frames[0].pc = marker;
-	s->chain[0] = gt_chain_next(gt_chain_root(), marker);
-	for (i = 1; i <= n; i++)
-		s->chain[i] = gt_chain_next(s->chain[i - 1], s->frames[i].pc);
+	gt_chain_extend(s->frames, s->chain, 0, n + 1);
 	return n + 1;
 }
 
 /* The new inner frames behind the kept outer ones. */
-static uint32_t append(struct gt_stack *s, uint32_t n)
+static uint32_t append(struct gt_stack *s, uint32_t kept)
 {
-	uint64_t chain = n ? s->chain[n - 1] : gt_chain_root();
-	uint32_t i;
+	uint32_t i, n = kept + s->pushed;
 
-	for (i = s->pushed; i-- > 0; n++) {
-		s->frames[n] = s->scratch[i];
-		chain = gt_chain_next(chain, s->frames[n].pc);
-		s->chain[n] = chain;
-	}
+	for (i = 0; i < s->pushed; i++)
+		s->frames[n - 1 - i] = s->scratch[i];
+	gt_chain_extend(s->frames, s->chain, kept, n);
 	return n;
 }
 

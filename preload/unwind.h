@@ -58,7 +58,6 @@ struct gt_module {	     /* an object file mapped */
 bool gt_module_find(uint64_t address, struct gt_module *ret);
 bool gt_modules_unsettled(void);      /* a dlclose is under way: use and fill no caches */
 uint32_t gt_modules_generation(void); /* changes when cached rules and records became void */
-uint32_t gt_modules_epoch(void);      /* changes when a pc may have become another function */
 void gt_modules_forget(void);	      /* in a forked child */
 
 /* ---- unwind_cfi.c ---------------------------------------------------------------------------- */
@@ -81,16 +80,11 @@ struct gt_frame {
 #define GT_SLOT_UNSURE 1u /* more was read than the return address and fp */
 _Static_assert(sizeof(struct gt_frame) == 24, "struct gt_frame is not 24 bytes");
 
-/* Hash of a path, from the root on. */
-uint64_t gt_chain_root(void);
-static inline uint64_t gt_chain_next(uint64_t chain, uint64_t pc)
-{
-	uint64_t h = (chain ^ pc) * 0x9e3779b97f4a7c15ull;
-
-	return h ^ h >> 32;
-}
-/* The node of frames[n - 1]; root first, chain[i] covers frames 0 to i. 0 = could not be kept. */
+/* Hashes of paths, from the root on: fills chain[from..to), chain[i] covers frames 0 to i. */
+void gt_chain_extend(const struct gt_frame *frames, uint64_t *chain, unsigned from, unsigned to);
+/* The node of frames[n - 1], root first. 0 = could not be kept. */
 uint32_t gt_nodes_intern(const struct gt_frame *frames, const uint64_t *chain, unsigned n);
+void gt_nodes_retire(uint64_t start, uint64_t end); /* code there may be other code from now on */
 void gt_nodes_forget(void);
 
 /* ---- unwind_own.c ---------------------------------------------------------------------------- */

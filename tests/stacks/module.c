@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* A loadable module; compilations with other FRAME have the same layout and other frame sizes. */
+/*
+ * A loadable module; compilations with other FRAME have the same layout and other frame sizes, those
+ * with other BUILD nothing but another build-id.
+ */
+const char *build_of_module(void);
 void enter(void (*call)(void *), void *arg);
 static __attribute__((noinline)) void inner(void (*call)(void *), void *arg);
 
@@ -10,6 +14,11 @@ static void inner(void (*call)(void *), void *arg)
 	local[0] = 1;
 	call(arg);
 	local[FRAME - 1] = local[0];
+}
+
+const char *build_of_module(void)
+{
+	return BUILD;
 }
 
 void enter(void (*call)(void *), void *arg)

@@ -60,17 +60,18 @@ $(T_STACKS)/corrupt: $(patsubst %,$(T_STACKS)/%.o,corrupt double) $(STACK_OBJ)
 	$(call say,LD,$@)
 	$(Q)$(CC) -pthread -o $@ $^ -ldl
 
-# Frames of other sizes in code of the same size.
+# Frames of other sizes in code of the same size; and the same code in another build.
 $(T_STACKS)/module_%.so: tests/stacks/module.c
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(STACK_CFLAGS) -fPIC -shared -DFRAME=$* -o $@ $<
+	$(Q)$(CC) $(STACK_CFLAGS) -Wl,--build-id -fPIC -shared -DFRAME=$(word 1,$(subst _, ,$*)) \
+		-DBUILD='"$(word 2,$(subst _, ,$*))"' -o $@ $<
 
 $(T_STACKS)/bare.so: tests/stacks/bare.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(STACK_CFLAGS) -fPIC -shared -fomit-frame-pointer -fno-asynchronous-unwind-tables \
 		-fno-unwind-tables -o $@ $<
 
-STACK_MODULES := $(T_STACKS)/module_200.so $(T_STACKS)/module_296.so $(T_STACKS)/bare.so
+STACK_MODULES := $(patsubst %,$(T_STACKS)/module_%.so,200_a 200_b 296_a) $(T_STACKS)/bare.so
 
 $(T_STACKS)/torch_check.so: $(patsubst %,$(T_STACKS)/pic_%.o,torch_check check double) $(STACK_OBJ)
 	$(call say,LD,$@)
@@ -85,7 +86,7 @@ check-unwind: $(T_STACKS)/unwind $(T_STACKS)/corrupt $(STACK_MODULES)
 	$(Q)timeout 120 $(T_STACKS)/unwind $(STACK_MODULES) $(T_STACKS)
 	$(Q)for u in libgcc libunwind; do CHECK_UNWINDER=$$u timeout 120 $(T_STACKS)/unwind \
 		$(STACK_MODULES) $(T_STACKS) || exit 1; done
-	$(Q)timeout 120 $(T_STACKS)/corrupt $(T_STACKS)/module_200.so $(T_STACKS) 1000
+	$(Q)timeout 120 $(T_STACKS)/corrupt $(firstword $(STACK_MODULES)) $(T_STACKS) 1000
 
 $(T_STACKS)/bench: tests/bench/unwind.c $(T_STACKS)/double.o $(STACK_OBJ)
 	$(call say,CC,$@)

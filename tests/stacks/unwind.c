@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * check-unwind: every scene captures many stacks, each compared with libgcc (and libunwind) frame
- * by frame. Usage: unwind MODULE_A MODULE_B MODULE_BARE FOLDER
+ * by frame. Usage: unwind MODULE_A MODULE_B MODULE_C MODULE_BARE FOLDER
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -309,20 +309,20 @@ static void replace_modules(const void *arg)
 	void *last = NULL;
 	uint32_t node = 0, last_node;
 
-	snprintf(path, sizeof(path), "%s/replaced.so", arguments[4]);
+	snprintf(path, sizeof(path), "%s/replaced.so", arguments[5]);
 	same_address = same_node = 0;
 	for (unsigned i = 0; i < 60; i++) {
 		enter_function enter;
 		void *handle;
 
 		unlink(path);
-		if (link(arguments[1 + i % 2], path))
+		if (link(arguments[1 + i % 3], path))
 			return;
 		handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 		enter = (enter_function)dlsym(handle, "enter");
 		last_node = node;
-		enter(capture_once, &node);
-		enter(capture_once, &node);
+		for (unsigned j = 0; j < 2; j++)
+			enter(capture_once, &node);
 		same_address += (void *)enter == last;
 		same_node += node == last_node;
 		last = (void *)enter;
@@ -353,7 +353,7 @@ typedef void (*bare_function)(void (*)(void *), void *, int);
 
 static void bare_frames(const void *arg)
 {
-	void *handle = dlopen(arguments[3], RTLD_NOW | RTLD_LOCAL);
+	void *handle = dlopen(arguments[4], RTLD_NOW | RTLD_LOCAL);
 	bare_function bare = (bare_function)dlsym(handle, "bare_outer");
 	uint32_t node;
 
@@ -482,7 +482,7 @@ int main(int argc, char **argv)
 {
 	const char *only = getenv("CHECK_UNWINDER");
 
-	if (argc != 5)
+	if (argc != 6)
 		return 2;
 	arguments = argv;
 	if (only)
