@@ -80,12 +80,13 @@ deps-more:: sim-deps
 
 # The self test.
 SELF	:= $(SIM)/self
-sim_self_c := $(addprefix $(SIM_DIR)/self/,main.c resolver.c memory.c objects.c)
+sim_self_c := $(addprefix $(SIM_DIR)/self/,main.c resolver.c memory.c objects.c pools.c)
 
 check-sim: sim $(if $(CUDA13),$(SELF)/selftest $(SELF)/ask $(SELF)/spy/libcuda.so.1)
 	$(Q)$(if $(CUDA13),$(SIM_DIR)/selftest $(O) $(CUDA_HOME),echo "skip sim: no CUDA headers here")
 
-$(SELF)/selftest: $(sim_self_c) $(SIM_DIR)/self/self.h $(SIM)/libcuda.so.1
+$(SELF)/selftest: $(sim_self_c) $(SIM_DIR)/self/self.h $(SIM_DIR)/gtsim.h \
+		   $(SIM)/libcuda.so.1
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS_ALL) -isystem $(CUDA13) $(sim_self_c) $(SIM)/libcuda.so.1 -o $@ -pthread -ldl

@@ -200,18 +200,22 @@ static struct sim_block *alloc_small(struct sim_arena *arena, size_t size, CUdev
 	return &slab->blocks[first];
 }
 
-struct sim_block *sim_arena_alloc(struct sim_arena *arena, size_t size, CUdeviceptr *ret_ptr)
+/* Whole granules, however small the request. */
+struct sim_block *sim_arena_alloc_run(struct sim_arena *arena, size_t size, CUdeviceptr *ret_ptr)
 {
-	size_t first;
+	size_t first = take_run(arena, GRANULES_OF(size));
 
-	if (size < SIM_SMALL)
-		return alloc_small(arena, size, ret_ptr);
-	first = take_run(arena, GRANULES_OF(size));
 	if (first == arena->granules)
 		return NULL;
 	arena->map[first].block.size = size;
 	*ret_ptr = (CUdeviceptr)(uintptr_t)arena->base + first * SIM_GRANULE;
 	return &arena->map[first].block;
+}
+
+struct sim_block *sim_arena_alloc(struct sim_arena *arena, size_t size, CUdeviceptr *ret_ptr)
+{
+	return size < SIM_SMALL ? alloc_small(arena, size, ret_ptr)
+				: sim_arena_alloc_run(arena, size, ret_ptr);
 }
 
 static struct sim_block *slab_find(struct sim_slab *slab, size_t offset, size_t *ret_back)
@@ -276,4 +280,32 @@ void sim_arena_free(struct sim_arena *arena, CUdeviceptr start)
 		free_small(arena, granule->slab, offset % SIM_GRANULE / SIM_UNIT);
 	else
 		give_run(arena, offset / SIM_GRANULE);
+}
+
+/* The first block of the slab at or after this unit; UNITS: none. */
+static size_t next_unit(const struct sim_slab *slab, size_t unit)
+{
+	while (unit < UNITS && !slab->blocks[unit].size)
+		unit++;
+	return unit;
+}
+
+/* The first block that starts after this address (0: of all), in order; 0 when there is none. */
+CUdeviceptr sim_arena_next(struct sim_arena *arena, CUdeviceptr after, struct sim_block **ret_block)
+{
+	size_t offset = after ? (size_t)(after - (uintptr_t)arena->base) + 1 : 0;
+	size_t unit = (offset % SIM_GRANULE + SIM_UNIT - 1) / SIM_UNIT;
+
+	for (size_t i = offset / SIM_GRANULE; i < arena->granules; i++, unit = 0) {
+		struct sim_granule *granule = &arena->map[i];
+		CUdeviceptr start = (CUdeviceptr)(uintptr_t)arena->base + i * SIM_GRANULE;
+
+		if (granule->slab)
+			unit = next_unit(granule->slab, unit);
+		if (granule->slab ? unit == UNITS : unit || !granule->block.size)
+			continue;
+		*ret_block = granule->slab ? &granule->slab->blocks[unit] : &granule->block;
+		return start + unit * SIM_UNIT;
+	}
+	return 0;
 }

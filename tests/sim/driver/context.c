@@ -46,16 +46,25 @@ static CUresult open_context(struct CUctx_st *ctx)
 
 	if (rc)
 		return rc;
+	sim_book(&sim.device[ctx->device].books, GT_SIM_CONTEXT, sim.context_cost);
 	ctx->alive = true;
 	ctx->id = __atomic_fetch_add(&next_id, 1, __ATOMIC_RELAXED);
 	return CUDA_SUCCESS;
 }
 
+/* All that was allocated with it goes with it, except pools and physical handles. */
 static void close_context(struct CUctx_st *ctx)
 {
-	sim_uncharge(&sim.device[ctx->device], sim.context_cost);
+	struct sim_device *device = &sim.device[ctx->device];
+
+	pthread_mutex_lock(&device->lock);
 	ctx->alive = false;
 	ctx->refs = 0;
+	sim_mem_free_all(ctx);
+	sim_uncharge(device, sim.context_cost);
+	sim_unbook(&device->books, GT_SIM_CONTEXT, sim.context_cost);
+	pthread_mutex_unlock(&device->lock);
+	sim_host_free_all(ctx);
 }
 
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
@@ -80,15 +89,18 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease_v2(CUdevice dev)
 {
 	CUresult rc = sim_check_device(dev);
 	struct sim_device *device = &sim.device[dev];
+	bool last = false;
 
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&device->lock);
 	if (!device->primary.alive)
 		rc = CUDA_ERROR_INVALID_CONTEXT;
-	else if (--device->primary.refs == 0)
-		close_context(&device->primary);
+	else
+		last = --device->primary.refs == 0;
 	pthread_mutex_unlock(&device->lock);
+	if (last)
+		close_context(&device->primary);
 	return rc;
 }
 
@@ -100,15 +112,10 @@ CUresult CUDAAPI cuDevicePrimaryCtxRelease(CUdevice dev)
 CUresult CUDAAPI cuDevicePrimaryCtxReset_v2(CUdevice dev)
 {
 	CUresult rc = sim_check_device(dev);
-	struct sim_device *device = &sim.device[dev];
 
-	if (rc)
-		return rc;
-	pthread_mutex_lock(&device->lock);
-	if (device->primary.alive)
-		close_context(&device->primary);
-	pthread_mutex_unlock(&device->lock);
-	return CUDA_SUCCESS;
+	if (!rc && sim.device[dev].primary.alive)
+		close_context(&sim.device[dev].primary);
+	return rc;
 }
 
 CUresult CUDAAPI cuDevicePrimaryCtxReset(CUdevice dev)
@@ -198,15 +205,10 @@ CUresult CUDAAPI cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *params, unsi
 /* The object stays: another thread may still have it current and must be told so. */
 CUresult CUDAAPI cuCtxDestroy_v2(CUcontext ctx)
 {
-	struct sim_device *device;
-
 	SIM_ENTER();
 	if (!ctx || ctx->primary || !ctx->alive)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	device = &sim.device[ctx->device];
-	pthread_mutex_lock(&device->lock);
 	close_context(ctx);
-	pthread_mutex_unlock(&device->lock);
 	if (depth && stack[depth - 1] == ctx)
 		depth--;
 	return CUDA_SUCCESS;
@@ -310,16 +312,18 @@ CUresult CUDAAPI cuCtxGetApiVersion(CUcontext ctx, unsigned int *version)
 	return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuCtxSynchronize(void)
-{
-	struct CUctx_st *ctx;
-
-	return sim_current(&ctx);
-}
-
 CUresult CUDAAPI cuCtxSynchronize_v2(CUcontext ctx)
 {
-	return ctx ? CUDA_SUCCESS : cuCtxSynchronize();
+	CUresult rc = ctx ? CUDA_SUCCESS : sim_current(&ctx);
+
+	if (!rc)
+		sim_pool_sync(&sim.device[ctx->device]);
+	return rc;
+}
+
+CUresult CUDAAPI cuCtxSynchronize(void)
+{
+	return cuCtxSynchronize_v2(NULL);
 }
 
 CUresult CUDAAPI cuCtxGetStreamPriorityRange(int *least, int *greatest)

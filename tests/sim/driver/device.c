@@ -3,8 +3,9 @@
  * device.c - start of the simulator, its environment, and what a device says about itself.
  *
  * Everything that a test may change comes from the environment, read once in cuInit:
- * GT_SIM_DEVICES, GT_SIM_CAPACITY, GT_SIM_CONTEXT_COST, GT_SIM_DRIVER_VERSION, GT_SIM_EVENT_LAG,
- * GT_SIM_OTHERS and GT_SIM_FORK; CUDA_VISIBLE_DEVICES limits the devices as usual.
+ * GT_SIM_DEVICES, GT_SIM_CAPACITY, GT_SIM_CONTEXT_COST, GT_SIM_MODULE_COST, GT_SIM_DRIVER_VERSION,
+ * GT_SIM_EVENT_LAG, GT_SIM_OTHERS and GT_SIM_FORK; CUDA_VISIBLE_DEVICES limits the devices as
+ * usual.
  */
 #include "sim.h"
 
@@ -63,19 +64,18 @@ static int visible_devices(int devices)
 }
 
 /* GT_SIM_OTHERS ("pid:MiB,..."): what other processes hold of device 0. */
-static size_t others_bytes(void)
+static void start_others(void)
 {
 	const char *others = getenv("GT_SIM_OTHERS");
 	unsigned long long mib;
-	size_t bytes = 0;
 	int length;
 
 	while (others && sscanf(others, "%*u:%llu%n", &mib, &length) == 1) {
-		bytes += mib << 20;
+		if (!sim_charge(&sim.device[0], mib << 20))
+			sim_book(&sim.device[0].books, GT_SIM_OTHERS, mib << 20);
 		others += length;
 		others += *others == ',';
 	}
-	return bytes;
 }
 
 static int init_device(struct sim_device *device, int ordinal, size_t capacity)
@@ -84,7 +84,7 @@ static int init_device(struct sim_device *device, int ordinal, size_t capacity)
 	device->capacity = capacity;
 	device->primary.device = ordinal;
 	device->primary.primary = true;
-	sim_pool_init(&device->default_pool, ordinal);
+	sim_pool_init(device, &device->default_pool);
 	device->pool = &device->default_pool;
 	return sim_arena_init(&device->arena, capacity);
 }
@@ -117,6 +117,7 @@ static CUresult start(void)
 	int devices = atoi(sim_env("GT_SIM_DEVICES", "2"));
 
 	sim.context_cost = sim_parse_size(getenv("GT_SIM_CONTEXT_COST"), 0);
+	sim.module_cost = sim_parse_size(getenv("GT_SIM_MODULE_COST"), 0);
 	sim.event_lag = atoi(sim_env("GT_SIM_EVENT_LAG", "0"));
 	devices = visible_devices(devices < SIM_MAX_DEVICES ? devices : SIM_MAX_DEVICES);
 	if (devices < 1)
@@ -125,8 +126,8 @@ static CUresult start(void)
 		if (init_device(&sim.device[i], i, capacity))
 			return CUDA_ERROR_SYSTEM_NOT_READY;
 	}
-	sim_charge(&sim.device[0], others_bytes());
 	sim.devices = devices;
+	start_others();
 	pthread_atfork(lock_all, unlock_all, in_child);
 	sim.initialised = true;
 	return CUDA_SUCCESS;

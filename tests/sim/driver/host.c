@@ -13,7 +13,7 @@
 struct host {
 	char *base;
 	size_t size;
-	int device; /* of the context that pinned it */
+	struct CUctx_st *ctx; /* that pinned it */
 	unsigned int flags;
 	bool registered; /* the program's own memory */
 	struct host *next;
@@ -35,16 +35,23 @@ static struct host **find_host(const void *ptr, bool start_only)
 	return NULL;
 }
 
-static CUresult add_host(void *base, size_t size, int device, unsigned int flags, bool registered)
+static enum gt_sim_family family_of(const struct host *host)
+{
+	return host->registered ? GT_SIM_REGISTERED : GT_SIM_PINNED;
+}
+
+static CUresult add_host(void *base, size_t size, struct CUctx_st *ctx, unsigned int flags,
+			 bool registered)
 {
 	struct host *host = malloc(sizeof(*host));
 
 	if (!host)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*host = (struct host){base, size, device, flags, registered, NULL};
+	*host = (struct host){base, size, ctx, flags, registered, NULL};
 	pthread_mutex_lock(&sim.lock);
 	host->next = hosts;
 	hosts = host;
+	sim_book(&sim.host, family_of(host), size);
 	pthread_mutex_unlock(&sim.lock);
 	return CUDA_SUCCESS;
 }
@@ -62,7 +69,7 @@ CUresult CUDAAPI cuMemHostAlloc(void **ptr, size_t size, unsigned int flags)
 	base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (base == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	rc = add_host(base, size, ctx->device, flags, false);
+	rc = add_host(base, size, ctx, flags, false);
 	if (rc)
 		munmap(base, size);
 	else
@@ -80,25 +87,49 @@ CUresult CUDAAPI cuMemAllocHost(void **ptr, unsigned int size)
 	return cuMemHostAlloc(ptr, size, 0);
 }
 
-static CUresult remove_host(void *ptr, bool registered, CUresult otherwise)
+/* Under sim.lock. */
+static void drop_host(struct host **link)
 {
-	struct host **link;
-	struct host *host = NULL;
+	struct host *host = *link;
 
-	SIM_ENTER();
-	pthread_mutex_lock(&sim.lock);
-	link = find_host(ptr, true);
-	if (link && (*link)->registered == registered) {
-		host = *link;
-		*link = host->next;
-	}
-	pthread_mutex_unlock(&sim.lock);
-	if (!host)
-		return otherwise;
-	if (!registered)
+	*link = host->next;
+	sim_unbook(&sim.host, family_of(host), host->size);
+	if (!host->registered)
 		munmap(host->base, host->size);
 	free(host);
-	return CUDA_SUCCESS;
+}
+
+static CUresult remove_host(void *ptr, bool registered, CUresult otherwise)
+{
+	struct CUctx_st *ctx;
+	struct host **link;
+	CUresult rc = sim_current(&ctx);
+
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&sim.lock);
+	link = find_host(ptr, true);
+	if (link && (*link)->registered == registered)
+		drop_host(link);
+	else
+		rc = otherwise;
+	pthread_mutex_unlock(&sim.lock);
+	return rc;
+}
+
+/* The context is about to end. */
+void sim_host_free_all(const struct CUctx_st *ctx)
+{
+	struct host **link = &hosts;
+
+	pthread_mutex_lock(&sim.lock);
+	while (*link) {
+		if ((*link)->ctx == ctx)
+			drop_host(link);
+		else
+			link = &(*link)->next;
+	}
+	pthread_mutex_unlock(&sim.lock);
 }
 
 CUresult CUDAAPI cuMemFreeHost(void *ptr)
@@ -121,7 +152,7 @@ CUresult CUDAAPI cuMemHostRegister_v2(void *ptr, size_t size, unsigned int flags
 	pthread_mutex_unlock(&sim.lock);
 	if (known)
 		return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-	return add_host(ptr, size, ctx->device, flags, true);
+	return add_host(ptr, size, ctx, flags, true);
 }
 
 CUresult CUDAAPI cuMemHostRegister(void *ptr, size_t size, unsigned int flags)
@@ -169,20 +200,8 @@ bool sim_host_range(const void *ptr, char **ret_start, size_t *ret_size, int *re
 	if (link) {
 		*ret_start = (*link)->base;
 		*ret_size = (*link)->size;
-		*ret_device = (*link)->device;
+		*ret_device = (*link)->ctx->device;
 	}
 	pthread_mutex_unlock(&sim.lock);
 	return link != NULL;
-}
-
-void sim_host_ledger(size_t *bytes, size_t *count)
-{
-	*bytes = 0;
-	*count = 0;
-	pthread_mutex_lock(&sim.lock);
-	for (const struct host *host = hosts; host; host = host->next) {
-		*bytes += host->size;
-		++*count;
-	}
-	pthread_mutex_unlock(&sim.lock);
 }

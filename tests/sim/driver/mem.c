@@ -1,58 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * mem.c - device memory: plain, pitched and managed allocations, capacity, and the ledger.
+ * mem.c - device memory: plain, pitched and managed allocations.
  *
- * Capacity is exact: a device's free memory is its capacity less its contexts, the granules its
- * allocations occupy and its physical handles (vmm.c). Managed memory is not charged, as it may
- * live on the host. gtSimLedger() tells tests what is really allocated.
+ * A block belongs to the context that was current, and goes when the context goes. Managed memory
+ * is not charged, as it may live on the host. Pool, graph and foreign memory can be freed here as
+ * well, but their files know what that means.
  */
 #include "sim.h"
 
-#include <signal.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #define PITCH 512
-
-int gtSimLedger(int ordinal, size_t *bytes, size_t *count);
-int gtSimDeviceMemory(int ordinal, size_t *used, size_t *total);
-
-/* GT_SIM_FAIL_NTH=n: the n-th request for device memory, counted over all devices, is refused. */
-bool sim_fail_now(void)
-{
-	static long requests;
-	long nth = atol(sim_env("GT_SIM_FAIL_NTH", "0"));
-
-	return nth && __atomic_add_fetch(&requests, 1, __ATOMIC_RELAXED) == nth;
-}
-
-/*
- * Every request for device memory ends here. GT_SIM_KILL_REFUSED=n: the process is killed, as by an
- * out-of-memory killer, inside the n-th request that is refused.
- */
-CUresult sim_answer(CUresult rc)
-{
-	static long refused;
-
-	if (rc == CUDA_ERROR_OUT_OF_MEMORY && __atomic_add_fetch(&refused, 1, __ATOMIC_RELAXED) ==
-						      atol(sim_env("GT_SIM_KILL_REFUSED", "0")))
-		kill(getpid(), SIGKILL);
-	return rc;
-}
-
-/* Under the device's lock. */
-CUresult sim_charge(struct sim_device *device, size_t bytes)
-{
-	if (bytes > device->capacity - device->charged)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	device->charged += bytes;
-	return CUDA_SUCCESS;
-}
-
-void sim_uncharge(struct sim_device *device, size_t bytes)
-{
-	device->charged -= bytes;
-}
 
 struct sim_device *sim_device_of(CUdeviceptr ptr)
 {
@@ -71,9 +29,17 @@ static bool is_charged(enum sim_kind kind, size_t size)
 	return kind != SIM_MANAGED || size < SIM_SMALL;
 }
 
-static CUresult alloc_locked(struct sim_device *device, size_t size, enum sim_kind kind,
-			     CUmemoryPool pool, CUdeviceptr *ret_ptr)
+static enum gt_sim_family family_of(enum sim_kind kind)
 {
+	return kind == SIM_ARRAY     ? GT_SIM_ARRAY
+	       : kind == SIM_MANAGED ? GT_SIM_MANAGED
+				     : GT_SIM_PLAIN;
+}
+
+static CUresult alloc_locked(struct CUctx_st *ctx, size_t size, enum sim_kind kind,
+			     CUdeviceptr *ret_ptr)
+{
+	struct sim_device *device = &sim.device[ctx->device];
 	size_t before = device->arena.taken;
 	struct sim_block *block = sim_arena_alloc(&device->arena, size, ret_ptr);
 	CUresult rc = CUDA_SUCCESS;
@@ -87,17 +53,14 @@ static CUresult alloc_locked(struct sim_device *device, size_t size, enum sim_ki
 		return rc;
 	}
 	block->kind = kind;
-	block->pool = pool;
-	device->bytes += size;
-	device->count++;
-	if (pool)
-		sim_pool_account(pool, (ptrdiff_t)size);
+	block->ctx = ctx;
+	sim_book(&device->books, family_of(kind), size);
 	return CUDA_SUCCESS;
 }
 
-CUresult sim_mem_alloc(struct sim_device *device, size_t size, enum sim_kind kind,
-		       CUmemoryPool pool, CUdeviceptr *ret_ptr)
+CUresult sim_mem_alloc(struct CUctx_st *ctx, size_t size, enum sim_kind kind, CUdeviceptr *ret_ptr)
 {
+	struct sim_device *device = &sim.device[ctx->device];
 	CUdeviceptr ptr;
 	CUresult rc;
 
@@ -106,40 +69,41 @@ CUresult sim_mem_alloc(struct sim_device *device, size_t size, enum sim_kind kin
 	if (sim_fail_now() || size > device->capacity * 2)
 		return sim_answer(CUDA_ERROR_OUT_OF_MEMORY);
 	pthread_mutex_lock(&device->lock);
-	rc = alloc_locked(device, size, kind, pool, &ptr);
+	rc = alloc_locked(ctx, size, kind, &ptr);
 	pthread_mutex_unlock(&device->lock);
 	if (!rc)
 		*ret_ptr = ptr;
 	return sim_answer(rc);
 }
 
-static CUresult free_locked(struct sim_device *device, CUdeviceptr ptr)
+static void give_back(struct sim_device *device, CUdeviceptr ptr, struct sim_block block)
 {
 	size_t before = device->arena.taken;
-	CUdeviceptr start;
-	struct sim_block *found = sim_arena_find(&device->arena, ptr, &start);
-	struct sim_block block;
 
-	if (!found || start != ptr)
-		return CUDA_ERROR_INVALID_VALUE;
-	block = *found;
-	if (block.pool)
-		sim_pool_account(block.pool, -(ptrdiff_t)block.size);
 	sim_arena_free(&device->arena, ptr);
 	if (is_charged(block.kind, block.size))
 		sim_uncharge(device, before - device->arena.taken);
-	device->bytes -= block.size;
-	device->count--;
+	sim_unbook(&device->books, family_of(block.kind), block.size);
+}
+
+static CUresult free_locked(struct sim_device *device, CUdeviceptr ptr)
+{
+	CUdeviceptr start;
+	struct sim_block *block = sim_arena_find(&device->arena, ptr, &start);
+
+	if (block && block->kind == SIM_POOL)
+		return sim_pool_free(block->chunk, ptr);
+	if (!block || start != ptr || block->kind == SIM_ARRAY)
+		return CUDA_ERROR_INVALID_VALUE;
+	give_back(device, ptr, *block);
 	return CUDA_SUCCESS;
 }
 
 CUresult sim_mem_free(CUdeviceptr ptr)
 {
-	struct sim_device *device;
+	struct sim_device *device = sim_device_of(ptr);
 	CUresult rc;
 
-	SIM_ENTER();
-	device = sim_device_of(ptr);
 	if (!device)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&device->lock);
@@ -148,12 +112,25 @@ CUresult sim_mem_free(CUdeviceptr ptr)
 	return rc;
 }
 
+/* Under the device's lock: the context is about to end. */
+void sim_mem_free_all(struct CUctx_st *ctx)
+{
+	struct sim_device *device = &sim.device[ctx->device];
+	struct sim_block *block = NULL;
+	CUdeviceptr ptr = 0;
+
+	while ((ptr = sim_arena_next(&device->arena, ptr, &block))) {
+		if (block->kind <= SIM_ARRAY && block->ctx == ctx)
+			give_back(device, ptr, *block);
+	}
+}
+
 static CUresult alloc_here(CUdeviceptr *ptr, size_t size, enum sim_kind kind)
 {
-	struct sim_device *device;
-	CUresult rc = sim_current_device(&device);
+	struct CUctx_st *ctx;
+	CUresult rc = sim_current(&ctx);
 
-	return rc ? rc : sim_mem_alloc(device, size, kind, NULL, ptr);
+	return rc ? rc : sim_mem_alloc(ctx, size, kind, ptr);
 }
 
 CUresult CUDAAPI cuMemAlloc_v2(CUdeviceptr *ptr, size_t size)
@@ -200,15 +177,21 @@ CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned int f
 	return alloc_here(ptr, size, SIM_MANAGED);
 }
 
-/* Also legal on what cuMemAllocManaged and cuMemAllocAsync returned; NULL is refused. */
+/* Takes memory of every kind and device; it waits for the device, so pools are tidied up too. */
 CUresult CUDAAPI cuMemFree_v2(CUdeviceptr ptr)
 {
-	return sim_mem_free(ptr);
+	struct sim_device *device;
+	CUresult rc = sim_current_device(&device);
+
+	rc = rc ? rc : sim_mem_free(ptr);
+	if (!rc)
+		sim_pool_sync(device);
+	return rc;
 }
 
 CUresult CUDAAPI cuMemFree(CUdeviceptr_v1 ptr)
 {
-	return sim_mem_free(ptr);
+	return cuMemFree_v2(ptr);
 }
 
 CUresult CUDAAPI cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
@@ -237,32 +220,4 @@ CUresult CUDAAPI cuMemGetInfo(unsigned int *free_bytes, unsigned int *total)
 	*free_bytes = (unsigned int)whole_free;
 	*total = (unsigned int)whole_total;
 	return CUDA_SUCCESS;
-}
-
-/* For tests: the bytes asked for and not freed, and their number; ordinal -1 is pinned memory. */
-int gtSimLedger(int ordinal, size_t *bytes, size_t *count)
-{
-	if (ordinal < -1 || ordinal >= sim.devices)
-		return -1;
-	if (ordinal == -1) {
-		sim_host_ledger(bytes, count);
-		return 0;
-	}
-	pthread_mutex_lock(&sim.device[ordinal].lock);
-	*bytes = sim.device[ordinal].bytes;
-	*count = sim.device[ordinal].count;
-	pthread_mutex_unlock(&sim.device[ordinal].lock);
-	return 0;
-}
-
-/* For the simulated management library: what the device has given away, to whomever. */
-int gtSimDeviceMemory(int ordinal, size_t *used, size_t *total)
-{
-	if (ordinal < 0 || ordinal >= sim.devices)
-		return -1;
-	pthread_mutex_lock(&sim.device[ordinal].lock);
-	*used = sim.device[ordinal].charged;
-	*total = sim.device[ordinal].capacity;
-	pthread_mutex_unlock(&sim.device[ordinal].lock);
-	return 0;
 }

@@ -4,58 +4,52 @@
  */
 #include "sim.h"
 
-struct range {
-	CUdeviceptr start;
-	size_t size;
-	int device;
-	CUmemorytype type;
-	bool managed;
-	CUmemoryPool pool;
-};
-
-static bool arena_range(CUdeviceptr ptr, struct range *ret)
+static bool arena_range(CUdeviceptr ptr, struct sim_range *ret)
 {
 	struct sim_device *device = sim_device_of(ptr);
 	struct sim_block *block;
+	bool found;
 
 	if (!device)
 		return false;
+	ret->device = (int)(device - sim.device);
 	pthread_mutex_lock(&device->lock);
 	block = sim_arena_find(&device->arena, ptr, &ret->start);
-	if (block) {
+	found = block && block->kind != SIM_ARRAY;
+	if (found) {
+		ret->kind = block->kind;
 		ret->size = block->size;
-		ret->managed = block->kind == SIM_MANAGED;
-		ret->pool = block->pool;
+		ret->ctx = block->kind <= SIM_MANAGED ? block->ctx : &device->primary;
 	}
+	if (found && block->kind == SIM_POOL)
+		found = sim_pool_range(block->chunk, ptr, ret);
 	pthread_mutex_unlock(&device->lock);
-	ret->device = (int)(device - sim.device);
-	ret->type = CU_MEMORYTYPE_DEVICE;
-	return block != NULL;
+	return found;
 }
 
-static bool find_range(CUdeviceptr ptr, struct range *ret)
+bool sim_find_range(CUdeviceptr ptr, struct sim_range *ret)
 {
 	char *host;
 
-	*ret = (struct range){0};
+	*ret = (struct sim_range){.type = CU_MEMORYTYPE_DEVICE};
 	if (arena_range(ptr, ret))
 		return true;
-	ret->type = CU_MEMORYTYPE_DEVICE;
-	if (sim_vmm_range(ptr, &ret->start, &ret->size, &ret->device))
-		return true;
-	ret->type = CU_MEMORYTYPE_HOST;
-	if (!sim_host_range((void *)(uintptr_t)ptr, &host, &ret->size, &ret->device))
-		return false;
-	ret->start = (uintptr_t)host;
+	if (!sim_vmm_range(ptr, &ret->start, &ret->size, &ret->device)) {
+		ret->type = CU_MEMORYTYPE_HOST;
+		if (!sim_host_range((void *)(uintptr_t)ptr, &host, &ret->size, &ret->device))
+			return false;
+		ret->start = (uintptr_t)host;
+	}
+	ret->ctx = &sim.device[ret->device].primary;
 	return true;
 }
 
 CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr ptr)
 {
-	struct range range;
+	struct sim_range range;
 
 	SIM_ENTER();
-	if (!find_range(ptr, &range))
+	if (!sim_find_range(ptr, &range))
 		return CUDA_ERROR_NOT_FOUND;
 	if (base)
 		*base = range.start;
@@ -64,12 +58,12 @@ CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdevi
 	return CUDA_SUCCESS;
 }
 
-static CUresult get_attribute(void *data, CUpointer_attribute attribute, const struct range *range,
-			      CUdeviceptr ptr)
+static CUresult get_attribute(void *data, CUpointer_attribute attribute,
+			      const struct sim_range *range, CUdeviceptr ptr)
 {
 	switch (attribute) {
 	case CU_POINTER_ATTRIBUTE_CONTEXT:
-		*(CUcontext *)data = &sim.device[range->device].primary;
+		*(CUcontext *)data = range->ctx;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
 		*(unsigned int *)data = range->type;
@@ -79,7 +73,7 @@ static CUresult get_attribute(void *data, CUpointer_attribute attribute, const s
 		*(CUdeviceptr *)data = ptr;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-		*(int *)data = range->managed;
+		*(int *)data = range->kind == SIM_MANAGED;
 		return CUDA_SUCCESS;
 	case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
 		*(int *)data = range->device;
@@ -106,10 +100,10 @@ static CUresult get_attribute(void *data, CUpointer_attribute attribute, const s
 
 CUresult CUDAAPI cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr ptr)
 {
-	struct range range;
+	struct sim_range range;
 
 	SIM_ENTER();
-	if (!data || !find_range(ptr, &range))
+	if (!data || !sim_find_range(ptr, &range))
 		return CUDA_ERROR_INVALID_VALUE;
 	return get_attribute(data, attribute, &range, ptr);
 }
@@ -134,11 +128,11 @@ static void no_attribute(void *data, CUpointer_attribute attribute)
 CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes,
 					void **data, CUdeviceptr ptr)
 {
-	struct range range;
+	struct sim_range range;
 	bool found;
 
 	SIM_ENTER();
-	found = find_range(ptr, &range);
+	found = sim_find_range(ptr, &range);
 	for (unsigned int i = 0; i < count; i++) {
 		if (!found || get_attribute(data[i], attributes[i], &range, ptr))
 			no_attribute(data[i], attributes[i]);
@@ -149,8 +143,8 @@ CUresult CUDAAPI cuPointerGetAttributes(unsigned int count, CUpointer_attribute 
 CUresult CUDAAPI cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
 				       CUdeviceptr ptr)
 {
-	struct range range;
+	struct sim_range range;
 
 	SIM_ENTER();
-	return find_range(ptr, &range) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return sim_find_range(ptr, &range) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -15,6 +15,8 @@
 #define __CUDA_API_VERSION_INTERNAL /* declare every ABI version, rename none */
 #include <cuda.h>
 
+#include "../gtsim.h"
+
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -25,13 +27,31 @@
 #define SIM_UNIT	((size_t)512)	  /* alignment of small allocations */
 #define SIM_SMALL	((size_t)1 << 20) /* below: shares a granule with others */
 
-enum sim_kind { SIM_FREE, SIM_DEVICE, SIM_MANAGED, SIM_ASYNC };
+enum sim_kind { SIM_FREE, SIM_DEVICE, SIM_MANAGED, SIM_ARRAY, SIM_POOL, SIM_GRAPH };
+
+struct sim_chunk;
+struct sim_graph_block;
 
 /* One allocation inside an arena. size is what was asked for; 0 means no block starts here. */
 struct sim_block {
 	size_t size;
-	CUmemoryPool pool; /* only for SIM_ASYNC */
+	union {
+		struct CUctx_st *ctx;	 /* SIM_DEVICE, SIM_MANAGED, SIM_ARRAY: dies with it */
+		struct sim_chunk *chunk; /* SIM_POOL */
+		struct sim_graph_block *graph; /* SIM_GRAPH */
+	};
 	enum sim_kind kind;
+};
+
+/* What is known of an address. */
+struct sim_range {
+	CUdeviceptr start;
+	size_t size;
+	int device;
+	CUmemorytype type;
+	enum sim_kind kind;
+	struct CUctx_st *ctx;
+	CUmemoryPool pool;
 };
 
 struct sim_granule;
@@ -58,20 +78,35 @@ struct CUctx_st {
 
 struct CUmemPoolHandle_st {
 	int device;
+	bool destroyed; /* but blocks are left in it */
+	bool imported;	/* another process's: nothing can be allocated from it */
+	bool exportable;
+	uint64_t max; /* 0: no limit */
 	uint64_t threshold;
-	uint64_t used, used_high;
+	uint64_t used, used_high, reserved, reserved_high;
 	int reuse[3]; /* follow event dependencies, opportunistic, internal dependencies */
+	unsigned char access[SIM_MAX_DEVICES];
+	struct sim_chunk *chunks;
+	struct CUmemPoolHandle_st *next; /* of the same device */
+};
+
+/* The memory that graphs allocate; reserved stays until it is trimmed. */
+struct sim_graph_pool {
+	uint64_t used, used_high, reserved, reserved_high;
+	uint64_t live; /* what the blocks in use occupy of reserved */
 };
 
 struct sim_device {
 	pthread_mutex_t lock;
 	size_t capacity;
-	size_t charged;	     /* contexts, granules and physical handles */
-	size_t bytes, count; /* the truth that tests compare with: requested bytes, blocks */
+	size_t charged; /* contexts, modules, granules, pools, physical handles, others */
+	struct gt_sim_books books;
 	struct sim_arena arena;
 	struct CUctx_st primary;
 	struct CUmemPoolHandle_st default_pool;
-	CUmemoryPool pool;
+	CUmemoryPool pool;  /* the current one */
+	CUmemoryPool pools; /* all of them */
+	struct sim_graph_pool graph;
 };
 
 struct sim {
@@ -80,8 +115,9 @@ struct sim {
 	bool initialised; /* cuInit succeeded */
 	bool forked;	  /* child of a process that used the device: the driver is unusable */
 	int driver_version;
-	size_t context_cost;
-	int event_lag; /* an event is "not ready" for so many queries */
+	size_t context_cost, module_cost;
+	struct gt_sim_books host; /* under lock */
+	int event_lag;		  /* an event is "not ready" for so many queries */
 	struct sim_device device[SIM_MAX_DEVICES];
 };
 
@@ -99,29 +135,46 @@ CUresult sim_current_device(struct sim_device **ret_device);
 /* arena.c: all under the device's lock. */
 int sim_arena_init(struct sim_arena *arena, size_t bytes);
 struct sim_block *sim_arena_alloc(struct sim_arena *arena, size_t size, CUdeviceptr *ret_ptr);
+struct sim_block *sim_arena_alloc_run(struct sim_arena *arena, size_t size, CUdeviceptr *ret_ptr);
 struct sim_block *sim_arena_find(struct sim_arena *arena, CUdeviceptr ptr, CUdeviceptr *ret_start);
 void sim_arena_free(struct sim_arena *arena, CUdeviceptr start);
+CUdeviceptr sim_arena_next(struct sim_arena *arena, CUdeviceptr after,
+			   struct sim_block **ret_block);
 
-/* mem.c */
-struct sim_device *sim_device_of(CUdeviceptr ptr);
-CUresult sim_mem_alloc(struct sim_device *device, size_t size, enum sim_kind kind,
-		       CUmemoryPool pool, CUdeviceptr *ret_ptr);
-CUresult sim_mem_free(CUdeviceptr ptr);
+/* books.c: under the device's lock, or sim.lock for the host's. */
 CUresult sim_charge(struct sim_device *device, size_t bytes);
 void sim_uncharge(struct sim_device *device, size_t bytes);
+void sim_book(struct gt_sim_books *books, enum gt_sim_family family, size_t bytes);
+void sim_unbook(struct gt_sim_books *books, enum gt_sim_family family, size_t bytes);
 bool sim_fail_now(void);
 CUresult sim_answer(CUresult rc);
 
+/* mem.c */
+struct sim_device *sim_device_of(CUdeviceptr ptr);
+CUresult sim_mem_alloc(struct CUctx_st *ctx, size_t size, enum sim_kind kind, CUdeviceptr *ret_ptr);
+CUresult sim_mem_free(CUdeviceptr ptr);
+void sim_mem_free_all(struct CUctx_st *ctx);
+
 /* pool.c: under the device's lock. */
-void sim_pool_init(struct CUmemPoolHandle_st *pool, int device);
-void sim_pool_account(CUmemoryPool pool, ptrdiff_t bytes);
+void sim_pool_init(struct sim_device *device, CUmemoryPool pool);
+bool sim_pool_known(CUmemoryPool pool);
+CUresult sim_pool_alloc(CUmemoryPool pool, size_t size, CUdeviceptr *ret_ptr);
+CUresult sim_pool_free(struct sim_chunk *chunk, CUdeviceptr ptr);
+bool sim_pool_range(const struct sim_chunk *chunk, CUdeviceptr ptr, struct sim_range *ret);
+void sim_pool_reclaim(struct sim_device *device, bool all);
+
+/* A call that waits for the device: the pools give back what they need not keep. Takes the lock. */
+void sim_pool_sync(struct sim_device *device);
+
+/* pointer.c */
+bool sim_find_range(CUdeviceptr ptr, struct sim_range *ret);
 
 /* vmm.c */
 bool sim_vmm_range(CUdeviceptr ptr, CUdeviceptr *ret_start, size_t *ret_size, int *ret_device);
 
 /* host.c */
 bool sim_host_range(const void *ptr, char **ret_start, size_t *ret_size, int *ret_device);
-void sim_host_ledger(size_t *bytes, size_t *count);
+void sim_host_free_all(const struct CUctx_st *ctx);
 
 /* The start of every entry point that the real driver refuses before cuInit and after fork. */
 #define SIM_ENTER()                                                      \

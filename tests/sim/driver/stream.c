@@ -18,6 +18,7 @@ struct CUstream_st {
 };
 
 struct CUevent_st {
+	struct CUctx_st *ctx;
 	struct timespec when;
 	int lag;
 	bool recorded;
@@ -78,8 +79,12 @@ CUresult CUDAAPI cuStreamQuery(CUstream stream)
 
 CUresult CUDAAPI cuStreamSynchronize(CUstream stream)
 {
-	SIM_ENTER();
-	return CUDA_SUCCESS;
+	CUcontext ctx;
+	CUresult rc = cuStreamGetCtx(stream, &ctx);
+
+	if (!rc)
+		sim_pool_sync(&sim.device[ctx->device]);
+	return rc;
 }
 
 CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
@@ -183,7 +188,10 @@ CUresult CUDAAPI cuEventCreate(CUevent *event, unsigned int flags)
 	if (rc)
 		return rc;
 	*event = calloc(1, sizeof(**event));
-	return *event ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	if (!*event)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	(*event)->ctx = ctx;
+	return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuEventDestroy_v2(CUevent event)
@@ -233,6 +241,7 @@ CUresult CUDAAPI cuEventSynchronize(CUevent event)
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
 	event->lag = 0;
+	sim_pool_sync(&sim.device[event->ctx->device]);
 	return CUDA_SUCCESS;
 }
 

@@ -164,10 +164,8 @@ static CUresult take_physical(struct sim_device *device, size_t size)
 		return CUDA_SUCCESS;
 	pthread_mutex_lock(&device->lock);
 	rc = sim_charge(device, size);
-	if (!rc) {
-		device->bytes += size;
-		device->count++;
-	}
+	if (!rc)
+		sim_book(&device->books, GT_SIM_VMM, size);
 	pthread_mutex_unlock(&device->lock);
 	return rc;
 }
@@ -178,8 +176,7 @@ static void give_physical(struct sim_device *device, size_t size)
 		return;
 	pthread_mutex_lock(&device->lock);
 	sim_uncharge(device, size);
-	device->bytes -= size;
-	device->count--;
+	sim_unbook(&device->books, GT_SIM_VMM, size);
 	pthread_mutex_unlock(&device->lock);
 }
 

@@ -4,7 +4,6 @@
  */
 #include "self.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +42,14 @@ size_t self_free_bytes(void)
 	return free_bytes;
 }
 
+size_t self_bytes(int device, enum gt_sim_family family)
+{
+	struct gt_sim_books books;
+
+	OK(gtSimBooks(device, &books));
+	return books.bytes[family];
+}
+
 static void set_environment(const char *env)
 {
 	char *copy = env ? strdup(env) : NULL;
@@ -75,7 +82,7 @@ static int run_case(const struct self_case *c)
 int main(void)
 {
 	const struct self_case *suites[] = {self_resolver_cases, self_memory_cases,
-					    self_object_cases};
+					    self_object_cases, self_pool_cases};
 	int failed = 0;
 
 	for (size_t i = 0; i < sizeof(suites) / sizeof(suites[0]); i++) {

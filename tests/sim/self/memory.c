@@ -5,10 +5,7 @@
 #include "self.h"
 
 #include <pthread.h>
-#include <stdint.h>
 #include <string.h>
-
-#define MIB ((size_t)1 << 20)
 
 static void ledger(size_t bytes, size_t count)
 {
@@ -197,24 +194,6 @@ static void kinds(void)
 	ledger(0, 0);
 }
 
-static void pool_figures(void)
-{
-	CUmemoryPool pool;
-	CUdeviceptr ptr;
-	uint64_t value = 1;
-
-	self_start();
-	OK(cuDeviceGetDefaultMemPool(&pool, 0));
-	OK(cuMemAllocFromPoolAsync(&ptr, 5000, pool, NULL));
-	OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &value));
-	EQUAL(value, 5000);
-	OK(cuMemFreeAsync(ptr, NULL));
-	OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &value));
-	EQUAL(value, 0);
-	OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &value));
-	EQUAL(value, 5000);
-}
-
 /* A handle released while mapped lives until it is unmapped. */
 static void virtual_memory(void)
 {
@@ -307,7 +286,6 @@ const struct self_case self_memory_cases[] = {
 	{"threads", threads, NULL},
 	{"fail-nth", fail_nth, "GT_SIM_FAIL_NTH=3"},
 	{"kinds", kinds, NULL},
-	{"pool-figures", pool_figures, NULL},
 	{"virtual-memory", virtual_memory, "GT_SIM_CAPACITY=64M"},
 	{"fabric-handles", fabric_handles, NULL},
 	{"pinned", pinned, NULL},

@@ -9,7 +9,12 @@
 #define __CUDA_API_VERSION_INTERNAL /* every ABI version under its own name */
 #include <cuda.h>
 
+#include "../gtsim.h"
+
 #include <stddef.h>
+#include <stdint.h>
+
+#define MIB ((size_t)1 << 20)
 
 struct self_case {
 	const char *name;
@@ -18,7 +23,8 @@ struct self_case {
 };
 
 /* End with an entry without a name. */
-extern const struct self_case self_resolver_cases[], self_memory_cases[], self_object_cases[];
+extern const struct self_case self_resolver_cases[], self_memory_cases[], self_object_cases[],
+	self_pool_cases[];
 
 /* Ends the case with a message unless both are equal. */
 void self_equal(const char *file, int line, const char *what, long long got, long long wanted);
@@ -33,7 +39,7 @@ void self_equal(const char *file, int line, const char *what, long long got, lon
 CUcontext self_start(void);
 size_t self_free_bytes(void);
 
-/* The simulator's own books. */
-int gtSimLedger(int device, size_t *bytes, size_t *count);
+/* One line of the simulator's books. */
+size_t self_bytes(int device, enum gt_sim_family family);
 
 #endif
