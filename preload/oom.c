@@ -130,8 +130,10 @@ static void record(struct lane *l, const struct gt_refusal *r, enum gt_op op, ui
 					 .space = (uint8_t)r->space,
 					 .api = (uint16_t)r->api};
 
+	uint64_t size = r->size > GT_LOW48(-1) ? GT_LOW48(-1) : r->size;
+
 	*cell = (struct gt_cell){.key = GT_KEY(0, r->space),
-				 .size_stream = GT_PACK(r->size, 0),
+				 .size_stream = GT_PACK(size, 0),
 				 .site = gt_site_of(l, &site),
 				 .slot = GT_NONE,
 				 .aux = aux,

@@ -226,7 +226,7 @@ enum gt_op {
 	GT_OP_IMPLICIT_FREE = 3, /* the address was handed out again without a free seen */
 	GT_OP_UNFREE = 4,	/* the free before was refused: block is back, with its old birth */
 	GT_OP_UNKNOWN_FREE = 5,	/* key was not live; no effect */
-	GT_OP_FAILED = 6,	/* size refused; aux = CUDA result, extra = device free */
+	GT_OP_FAILED = 6,	/* size refused (or 2^48 - 1, if more); aux = CUDA result, extra = device free */
 	GT_OP_OOM = 7,		/* torch raised OutOfMemoryError; size = its request, aux = report */
 	GT_OP_EXIT = 8,		/* exit() began; what follows is teardown */
 	GT_OP_MARK = 9,		/* aux = string id */
