@@ -124,20 +124,21 @@ static int64_t in_unit(const struct failure *failure, uint64_t bytes)
 
 static void print_answer(struct gt_out *out, const struct failure *failure)
 {
-	char *whole = gt_where_text(failure->input, failure->site);
-	char *where =
-		gt_fitting(out, whole, sizeof("Out of memory: asked 123456 MiB, short by 12345."));
 	char *lack = short_by(failure)
 			     ? gt_xasprintf(", short by %lld",
 					    (long long)in_unit(failure, short_by(failure)))
 			     : gt_xstrdup("");
+	char *asked = gt_xasprintf("asked %lld %s%s",
+				   (long long)in_unit(failure, gt_report_asked(failure->report)),
+				   gt_unit_name(unit_of(failure)), lack);
+	char *whole = gt_where_text(failure->input, failure->site);
+	char *where = gt_fitting(out, whole, strlen("Out of memory:  .") + strlen(asked));
 
-	gt_line(out, GT_RED_BOLD, "Out of memory: %s asked %lld %s%s.", where,
-		(long long)in_unit(failure, gt_report_asked(failure->report)),
-		gt_unit_name(unit_of(failure)), lack);
-	free(lack);
+	gt_line(out, GT_RED_BOLD, "Out of memory: %s %s.", where, asked);
 	free(where);
 	free(whole);
+	free(asked);
+	free(lack);
 }
 
 static const char *end_text(const struct failure *failure)
