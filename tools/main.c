@@ -23,9 +23,9 @@ static const struct gt_command commands[] = {
 		.max_operands = ANY,
 		.program = true,
 		.summary = "record a program",
-		.text = "Runs PROGRAM with the recorder preloaded. One trace per process that used "
-			"CUDA;\n"
-			"says on standard error how each went. Exit status: that of PROGRAM.",
+		.text = "Runs PROGRAM with the recorder preloaded. One trace per process that\n"
+			"used CUDA; says on standard error how each went. Exit status: that\n"
+			"of PROGRAM.",
 		.examples = "  gputrace run -- python train.py\n"
 			    "  gputrace run --dir traces --ring 1G -- ./solver input.dat\n",
 	},
@@ -37,8 +37,8 @@ static const struct gt_command commands[] = {
 		.min_operands = 1,
 		.max_operands = ANY,
 		.summary = "the answer in one screen (also without naming a command)",
-		.text = "Totals, the peak and who held it, what is missing. A failed run: why it "
-			"failed.",
+		.text = "Totals, the peak and who held it, what is missing. Of a failed run:\n"
+			"why it failed.",
 		.examples =
 			"  gputrace gputrace.python3.11.48213.gtrace\n"
 			"  gputrace summary --format json traces/ | jq .processes[].devices[]\n",
@@ -51,11 +51,10 @@ static const struct gt_command commands[] = {
 		.min_operands = 1,
 		.max_operands = ANY,
 		.summary = "why a request for memory failed",
-		.text = "Explains the refused request that ended the run: what was asked, what was "
-			"free, who\n"
-			"held the rest. Requests that were refused and survived are listed below "
-			"it.\n"
-			"DIR: the first process to fail. Exit status 0, also when nothing failed.",
+		.text = "Explains the refused request that ended the run: what was asked,\n"
+			"what was free, who held the rest. Then every refused request and how\n"
+			"it ended. DIR: the first process to fail. Exit status 0, also when\n"
+			"nothing failed.",
 		.examples = "  gputrace oom gputrace.python3.11.48377.gtrace\n"
 			    "  gputrace oom --format json traces/ | jq .request\n",
 	},
@@ -67,9 +66,8 @@ static const struct gt_command commands[] = {
 		.min_operands = 2,
 		.max_operands = ANY,
 		.summary = "who holds memory: at peak, oom, end or a time",
-		.text = "WHEN: peak (of what is in use, or of --level), oom, end (before exit "
-			"handlers ran),\n"
-			"or seconds since the start, like 2.75s.",
+		.text = "WHEN: peak (of what is in use, or of --level), oom, end (before exit\n"
+			"handlers ran), or seconds since the start, like 2.75s.",
 		.examples = "  gputrace at peak run.gtrace\n"
 			    "  gputrace at 2.75s --by owner run.gtrace\n"
 			    "  gputrace at end --level driver --format csv run.gtrace\n",
@@ -82,8 +80,8 @@ static const struct gt_command commands[] = {
 		.min_operands = 1,
 		.max_operands = ANY,
 		.summary = "the same as at peak",
-		.text = "Who held memory when most of it was in use. Exact even when the history "
-			"is gone.",
+		.text = "Who held memory when most of it was in use. Exact even when the\n"
+			"history is gone.",
 		.examples = "  gputrace peak --device 0 run.gtrace\n",
 	},
 	{
@@ -94,9 +92,8 @@ static const struct gt_command commands[] = {
 		.min_operands = 1,
 		.max_operands = ANY,
 		.summary = "memory over time: a plot, or a table in a pipe",
-		.text = "Time is cut in slices; each shows the largest value in it, never the "
-			"mean, so the\n"
-			"peak is always there. --all: one row per event.",
+		.text = "Time is cut in slices; each shows the largest value in it, never the\n"
+			"mean, so the peak is always there. --all: one row per event.",
 		.examples = "  gputrace timeline run.gtrace\n"
 			    "  gputrace timeline --format csv --points 500 run.gtrace > run.csv\n",
 	},
@@ -108,8 +105,8 @@ static const struct gt_command commands[] = {
 		.min_operands = 2,
 		.max_operands = 2,
 		.summary = "what changed between two traces",
-		.text = "Compares what was held at the two peaks. Rows are B - A and add up to the "
-			"difference.",
+		.text = "Compares what was held at the two peaks. Rows are B - A and add up to\n"
+			"the difference.",
 		.examples = "  gputrace diff old.gtrace new.gtrace\n"
 			    "  gputrace diff --fail-if-peak-grows 5% main.gtrace branch.gtrace\n",
 	},
@@ -122,9 +119,10 @@ static const struct gt_command commands[] = {
 		.min_operands = 1,
 		.max_operands = ANY,
 		.summary = "a file for pytorch.org/memory_viz, as torch's own snapshots",
-		.text = "Segments and blocks at a moment (default: the end, before exit handlers\n"
-			"ran) and the history that leads to it. Written beside TRACE unless -o\n"
-			"names a file; -o - is standard output. The program needs no torch.",
+		.text = "Segments and blocks at a moment (default: the end, before exit\n"
+			"handlers ran) and the history that leads to it. Written beside\n"
+			"TRACE unless -o names a file (-: standard output). Works without\n"
+			"torch in the program.",
 		.examples = "  gputrace snapshot run.gtrace\n"
 			    "  gputrace snapshot --at peak -o peak.pickle run.gtrace\n"
 			    "  gputrace snapshot --budget 50M run.gtrace\n",

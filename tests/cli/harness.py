@@ -34,9 +34,10 @@ class Bench:
         self.dir = self.folder.name
         self.bad = 0
         os.environ["GT_BUILD"] = self.build
-        for name in ("LD_PRELOAD", "GPUTRACE_DIR", "GPUTRACE_RING", "COLUMNS", "LC_ALL"):
+        for name in ("LD_PRELOAD", "GPUTRACE_DIR", "GPUTRACE_RING", "COLUMNS", "LC_ALL",
+                     "NO_COLOR"):
             os.environ.pop(name, None)
-        os.environ["LANG"] = "C.UTF-8"
+        os.environ.update(LANG="C.UTF-8", TERM="xterm")
 
     def case(self, name, test, *args):
         try:

@@ -194,8 +194,21 @@ def oom(bench, path):
     equal(sum(h["bytes"] for h in fatal["holders"]), device["allocated"], "sum of the holders")
     names = {f["function"] for h in fatal["holders"] for f in h["frames"]}
     expect({"load_weights", "evaluate", "main"} <= names, "holders %r" % names)
+    text = bench.text("oom", path)
+    expect(re.search(r"^  .*evaluate +\d.* granted on retry$", text, re.M), "recovered: " + text)
+    expect(re.search(r"^  .*train +\d.* fatal$", text, re.M), "fatal: " + text)
     at = bench.json("at", "oom", path)
     equal(sum(h["bytes"] for h in at["holders"]), device["allocated"], "at oom")
+
+
+def others(bench, _):
+    """Another process on the card is a row of its own; the rows add up to the device."""
+    path = bench.trace("others", [bench.program("oom")], GT_SIM_OTHERS="4711:700")
+    device = bench.json("oom", path)["device"]
+    equal([(o["pid"], o["bytes"]) for o in device["others"]], [(4711, 700 << 20)], "others")
+    total = device["reserved"] + 700 * (1 << 20) + device["unexplained"] + device["free"]
+    equal(total, device["total"], "sum of the device")
+    expect(re.search(r"other process: 4711\b.*\b700$", bench.text("oom", path), re.M), "not a row")
 
 
 # ---- history that is gone ----------------------------------------------------------------------------
@@ -301,6 +314,8 @@ def help_texts(bench, _):
     for name in names:
         text = bench.text(name, "--help")
         expect(re.search(r"^Usage: gputrace %s" % name, text, re.M), name + " has no usage")
+        wide = [line for line in text.splitlines() if len(line) > 80]
+        expect(name == "dump" or not wide, "%s --help is wider than a screen: %r" % (name, wide))
         if name not in ("dump",):
             expect("Example" in text, name + " has no example")
 
@@ -346,7 +361,8 @@ def run_without_cuda(bench, _):
 
 def run_keeps_preload(bench, _):
     done = traced(bench, "--", "sh", "-c", 'echo "$LD_PRELOAD"',
-                  env=dict(os.environ, LD_PRELOAD="libm.so.6"))
+                  env=dict(os.environ, LD_PRELOAD="libm.so.6",
+                           ASAN_OPTIONS="verify_asan_link_order=0"))
     first, last = done.stdout.decode().strip().split(":")
     equal(first, "libm.so.6", "first in LD_PRELOAD")
     equal(last, os.path.join(bench.build, "libgputrace.so"), "last in LD_PRELOAD")
@@ -414,6 +430,7 @@ def main():
     bench.case("timeline", timeline, large)
     bench.case("at-time", at_time, small)
     bench.case("oom", oom, failed)
+    bench.case("oom-others", others, None)
     bench.case("json-documented", documented, [failed, two])
     bench.case("json-same-keys", same_keys, [failed, small])
     bench.case("messages", messages, small)

@@ -54,8 +54,8 @@ struct failure {
 	bool free_known, total_known;
 };
 
-static void open_failure(const struct gt_args *args, struct gt_input *input,
-			 const struct gt_report *report, enum gt_by by, struct failure *ret)
+static void open_failure(struct gt_input *input, const struct gt_report *report, enum gt_by by,
+			 struct failure *ret)
 {
 	static const struct gt_site_def nothing;
 	struct failure failure = {.input = input, .trace = input->trace, .report = report};
@@ -70,7 +70,6 @@ static void open_failure(const struct gt_args *args, struct gt_input *input,
 	failure.free_known = report->device_free != GT_UNKNOWN_BYTES;
 	failure.total_known = report->device_total != GT_UNKNOWN_BYTES && report->device_total;
 	*ret = failure;
-	(void)args;
 }
 
 static void close_failure(struct failure *failure)
@@ -98,11 +97,20 @@ static uint64_t cached(const struct failure *failure)
 	return failure->report->cur[GT_TOTAL_RESERVED] - in_use(failure);
 }
 
-/* Of the device, what is neither ours nor free: contexts, modules, other processes. */
-static int64_t rest(const struct failure *failure)
+static uint64_t others(const struct failure *failure)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < failure->report->others; i++)
+		sum += failure->report->other[i].bytes;
+	return sum;
+}
+
+/* Of the device, what nothing here accounts for: contexts, modules, processes not seen. */
+static int64_t unexplained(const struct failure *failure)
 {
 	return (int64_t)failure->report->device_total - (int64_t)failure->report->device_free -
-	       (int64_t)failure->report->cur[GT_TOTAL_RESERVED];
+	       (int64_t)failure->report->cur[GT_TOTAL_RESERVED] - (int64_t)others(failure);
 }
 
 /* ---- text
@@ -187,6 +195,15 @@ static void ledger_row(struct gt_table *table, unsigned int part_of, const char 
 	gt_table_number(table, bytes);
 }
 
+static void other_row(struct gt_table *table, const struct gt_other *other)
+{
+	char *name = gt_xasprintf("other process: %u%s%.*s (NVML)", other->pid,
+				  *other->name ? " " : "", (int)sizeof(other->name), other->name);
+
+	ledger_row(table, 2, name, (int64_t)other->bytes);
+	free(name);
+}
+
 static uint64_t rows_bytes(const struct gt_rows *rows)
 {
 	uint64_t sum = 0;
@@ -215,7 +232,9 @@ static void add_ledger(struct gt_table *table, struct gt_out *out, const struct 
 		ledger_row(table, whole ? 2 : 0, "cached by torch", (int64_t)cached(failure));
 	if (!whole)
 		return;
-	ledger_row(table, 2, "others, context, modules, unexplained", rest(failure));
+	for (uint32_t i = 0; i < failure->report->others; i++)
+		other_row(table, &failure->report->other[i]);
+	ledger_row(table, 2, "context, modules, unexplained", unexplained(failure));
 	ledger_row(table, 2, "free", (int64_t)failure->report->device_free);
 	gt_table_row(table, 0, 2, GT_ROW_SCREEN);
 	gt_table_text(table, "device");
@@ -239,38 +258,87 @@ static void print_table(struct gt_out *out, const struct failure *failure, enum 
 	free(title);
 }
 
-static size_t count_ends(const struct gt_trace *trace, size_t ends[4])
+/* The words of people for outcomes; a refusal for another reason is none of them. */
+static const char *outcome_text(const struct gt_trace *trace, const struct gt_report *report)
 {
-	for (size_t i = 0; i < trace->report_count; i++)
-		ends[gt_report_end(trace, &trace->reports[i])]++;
-	return trace->report_count;
+	static const char *const texts[] = {
+		[GT_END_RECOVERED] = "granted on retry",
+		[GT_END_CAUGHT] = "caught",
+		[GT_END_FATAL] = "fatal",
+		[GT_END_OPEN] = "open",
+	};
+
+	return gt_is_memory(report) ? texts[gt_report_end(trace, report)] : "not memory";
 }
 
-static void print_others(struct gt_out *out, const struct failure *failure)
+static void add_refusal(struct gt_table *table, struct gt_input *input,
+			const struct gt_report *report)
 {
-	size_t ends[4] = {0};
+	struct failure failure;
+	char *where, *when = gt_xasprintf("%.3f s", (double)report->us / 1e6);
 
-	if (count_ends(failure->trace, ends) < 2)
-		return;
-	gt_line(out, GT_PLAIN,
-		"Refused in this run: %zu granted on retry, %zu caught, %zu fatal or open.",
-		ends[GT_END_RECOVERED], ends[GT_END_CAUGHT],
-		ends[GT_END_FATAL] + ends[GT_END_OPEN]);
+	open_failure(input, report, GT_BY_LINE, &failure);
+	where = gt_where_text(input, failure.site);
+	gt_table_row(table, 0, 0, 0);
+	gt_table_text(table, where);
+	gt_table_text(table, when);
+	gt_table_number(table, (int64_t)gt_report_asked(report));
+	if (failure.free_known)
+		gt_table_number(table, (int64_t)report->device_free);
+	else
+		gt_table_unknown(table);
+	gt_table_number(table, report->tries);
+	gt_table_text(table, outcome_text(input->trace, report));
+	free(when);
+	free(where);
+	close_failure(&failure);
+}
+
+/* All refused requests of a process and how each ended; as many of the last as there is room. */
+static void print_refusals(struct gt_out *out, struct gt_input *input, size_t room)
+{
+	static const struct gt_field fields[] = {
+		{"where", "Refused in this run", GT_FIELD_TEXT, GT_SHOW_ALWAYS},
+		{"seconds", "at", GT_FIELD_TEXT, GT_SHOW_ALWAYS},
+		{"requested", "asked MiB", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
+		{"free", "free", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
+		{"tries", NULL, GT_FIELD_COUNT, GT_SHOW_WIDE},
+		{"outcome", NULL, GT_FIELD_TEXT, GT_SHOW_ALWAYS},
+	};
+	const struct gt_trace *trace = input->trace;
+	struct gt_table *table = gt_table_new(fields, sizeof(fields) / sizeof(fields[0]));
+	size_t first = room && trace->report_count > room ? trace->report_count - room : 0;
+
+	gt_table_unit(table, GT_UNIT_MIB);
+	for (size_t i = first; i < trace->report_count; i++)
+		if (gt_report_lane(trace, &trace->reports[i]) < trace->lane_count)
+			add_refusal(table, input, &trace->reports[i]);
+	gt_table_print(table, out, 0);
+	if (first)
+		gt_line(out, GT_PLAIN, "  ... %zu before these (--all)", first);
+	gt_table_free(table);
+}
+
+static bool cuts(const struct gt_out *out)
+{
+	return out->terminal && !out->all;
 }
 
 void gt_oom_screen(struct gt_out *out, const struct gt_args *args, struct gt_input *input)
 {
 	const struct gt_report *report = gt_input_headline(args, input);
+	size_t refusals = input->trace->report_count > 1 ? 5 : 0;
 	struct failure failure;
 
-	open_failure(args, input, report, args->by, &failure);
+	open_failure(input, report, args->by, &failure);
 	if (out->format == GT_FORMAT_TEXT) {
 		print_answer(out, &failure);
 		print_context(out, &failure);
 	}
-	print_table(out, &failure, args->by, 5 + gt_loss_lines(input->trace));
+	print_table(out, &failure, args->by, 5 + gt_loss_lines(input->trace) + refusals);
 	if (out->format == GT_FORMAT_TEXT) {
-		print_others(out, &failure);
+		if (refusals)
+			print_refusals(out, input, cuts(out) ? 3 : 0);
 		gt_print_loss(out, input->trace);
 		gt_next(out, "next: gputrace at oom FILE     gputrace at peak FILE");
 	}
@@ -279,18 +347,13 @@ void gt_oom_screen(struct gt_out *out, const struct gt_args *args, struct gt_inp
 
 static void print_none(struct gt_out *out, const struct gt_session *session)
 {
-	size_t ends[4] = {0}, all = 0;
-
-	for (size_t i = 0; i < session->count; i++)
-		all += count_ends(session->inputs[i].trace, ends);
 	gt_line(out, GT_BOLD, "No out of memory: no refused request ended %s.",
 		session->count > 1 ? "any of these runs" : "this run");
-	if (all)
-		gt_line(out, GT_PLAIN,
-			"%zu requests were refused: %zu granted on retry, %zu caught.", all,
-			ends[GT_END_RECOVERED], ends[GT_END_CAUGHT]);
-	for (size_t i = 0; i < session->count; i++)
+	for (size_t i = 0; i < session->count; i++) {
+		if (session->inputs[i].trace->report_count)
+			print_refusals(out, &session->inputs[i], cuts(out) ? 8 : 0);
 		gt_print_loss(out, session->inputs[i].trace);
+	}
 }
 
 /* ---- JSON
@@ -360,7 +423,7 @@ static json_t *json_device(const struct failure *failure)
 			 (json_int_t)report->cur[GT_TOTAL_RESERVED], "cached",
 			 (json_int_t)cached(failure), "largest_free_block", "context", "modules",
 			 "others", json_others(report), "unexplained",
-			 whole ? json_integer(rest(failure)) : json_null(), "free",
+			 whole ? json_integer(unexplained(failure)) : json_null(), "free",
 			 gt_json_number(report->device_free, failure->free_known));
 }
 
@@ -401,7 +464,7 @@ static json_t *json_failures(const struct gt_args *args, struct gt_session *sess
 
 			if (!on_device(args, trace, gt_report_lane(trace, &trace->reports[r])))
 				continue;
-			open_failure(args, input, &trace->reports[r], by, &failure);
+			open_failure(input, &trace->reports[r], by, &failure);
 			json_array_append_new(failures, json_failure(&failure, by));
 			close_failure(&failure);
 		}
@@ -416,7 +479,7 @@ static void set_headline(json_t *answer, const struct gt_args *args, struct gt_i
 	bool any = input != NULL;
 
 	if (any)
-		open_failure(args, input, gt_input_headline(args, input), GT_BY_SITE, &failure);
+		open_failure(input, gt_input_headline(args, input), GT_BY_SITE, &failure);
 	json_object_set_new(answer, "oom", json_boolean(any));
 	json_object_set_new(answer, "file", any ? gt_json_name(input->trace->path) : json_null());
 	json_object_set_new(answer, "pid",

@@ -177,7 +177,7 @@ static int parse_budget(struct gt_args *args, const char *value)
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static const struct option_row options[] = {
-	{GT_OPT_BY, "by", 0, "KEY", "rows by line, function, stack, site, owner, stream or level",
+	{GT_OPT_BY, "by", 0, "KEY", "line, function, stack, site, owner, stream or level",
 	 parse_by},
 	{GT_OPT_AT, "at", 0, "WHEN", "peak, oom, end or a time like 2.75s", parse_at},
 	{GT_OPT_FAIL, "fail-if-peak-grows", 0, "N%|SIZE", "exit 1 if B's peak is higher by more",
@@ -193,7 +193,7 @@ static const struct option_row options[] = {
 	{GT_OPT_STACKS, "stacks", 0, "KIND", "both (default), native, python or none",
 	 parse_stacks},
 	{GT_OPT_LEVEL, "level", 0, "LEVEL",
-	 "torch: its blocks; driver: what CUDA gave (default: what is in use)", parse_level},
+	 "torch (its blocks) or driver (default: what is in use)", parse_level},
 	{GT_OPT_DEVICE, "device", 'd', "N", "only this GPU, as the program numbers it",
 	 parse_device},
 	{GT_OPT_FORMAT, "format", 'f', "FORMAT", "text (default), json, csv or md", parse_format},
@@ -316,20 +316,28 @@ int gt_parse_args(const struct gt_command *command, int argc, char **argv, struc
 
 /* ---- help and messages ----------------------------------------------------------------------- */
 
+static void print_option(const struct option_row *row)
+{
+	char letter[8] = "    ", left[64];
+
+	if (row->letter)
+		snprintf(letter, sizeof(letter), "-%c, ", row->letter);
+	snprintf(left, sizeof(left), "%s--%s%s%s", letter, row->name, row->value ? " " : "",
+		 row->value ? row->value : "");
+	if (strlen(left) > 22)
+		printf("  %s\n%26s%s\n", left, "", row->help);
+	else
+		printf("  %-22s  %s\n", left, row->help);
+}
+
 void gt_print_help(const struct gt_command *command)
 {
-	printf("gputrace %s - %s\nUsage: gputrace %s %s%s\n%s\n", command->name, command->summary,
-	       command->name, command->options ? "[OPTIONS] " : "", command->operands,
-	       command->text);
-	for (size_t i = 0; i < OPTIONS; i++) {
-		char left[64];
-
-		if (!(command->options & options[i].bit))
-			continue;
-		snprintf(left, sizeof(left), "--%s%s%s", options[i].name,
-			 options[i].value ? " " : "", options[i].value ? options[i].value : "");
-		printf("  %-24s  %s\n", left, options[i].help);
-	}
+	printf("gputrace %s - %s\nUsage: gputrace %s%s%s%s\n%s\n", command->name, command->summary,
+	       command->name, command->options ? " [OPTIONS]" : "", *command->operands ? " " : "",
+	       command->operands, command->text);
+	for (size_t i = 0; i < OPTIONS; i++)
+		if (command->options & options[i].bit)
+			print_option(&options[i]);
 	printf("Examples:\n%s", command->examples);
 }
 

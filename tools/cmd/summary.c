@@ -86,23 +86,20 @@ static void print_device_line(struct gt_out *out, const struct gt_place *place, 
 	free(peak);
 }
 
-static size_t count_survived(const struct gt_trace *trace)
-{
-	return trace->report_count;
-}
-
 static void print_survived(struct gt_out *out, const struct gt_trace *trace)
 {
-	size_t ends[4] = {0};
+	size_t recovered = 0, caught = 0;
 
-	if (!count_survived(trace))
+	if (!trace->report_count)
 		return;
-	for (size_t i = 0; i < trace->report_count; i++)
-		ends[gt_report_end(trace, &trace->reports[i])]++;
-	gt_line(out, GT_PLAIN,
-		"Requests refused: %zu granted on retry, %zu caught, %zu not memory.",
-		ends[GT_END_RECOVERED], ends[GT_END_CAUGHT],
-		ends[GT_END_FATAL] + ends[GT_END_OPEN]);
+	for (size_t i = 0; i < trace->report_count; i++) {
+		enum gt_end end = gt_report_end(trace, &trace->reports[i]);
+
+		recovered += gt_is_memory(&trace->reports[i]) && end == GT_END_RECOVERED;
+		caught += gt_is_memory(&trace->reports[i]) && end == GT_END_CAUGHT;
+	}
+	gt_line(out, GT_PLAIN, "Requests refused and survived: %zu granted on retry, %zu caught.",
+		recovered, caught);
 }
 
 static int print_one(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)
@@ -122,7 +119,7 @@ static int print_one(struct gt_out *out, const struct gt_args *args, const struc
 		print_process(out, trace);
 	}
 	print_holders(out, args, tightest, &state, &rows,
-		      4 + gt_loss_lines(trace) + places->count + !!count_survived(trace));
+		      4 + gt_loss_lines(trace) + places->count + !!trace->report_count);
 	if (out->format == GT_FORMAT_TEXT) {
 		print_held(out, &state, tightest->lane);
 		for (size_t i = 0; i < places->count; i++)

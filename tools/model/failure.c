@@ -34,7 +34,7 @@ uint64_t gt_report_asked(const struct gt_report *report)
 }
 
 /* A refusal for another reason than memory (a bad argument) is no out-of-memory. */
-static bool is_memory(const struct gt_report *report)
+bool gt_is_memory(const struct gt_report *report)
 {
 	return report->result == GT_CUDA_OUT_OF_MEMORY || report->torch_requested;
 }
@@ -47,7 +47,7 @@ const struct gt_report *gt_headline(const struct gt_trace *trace)
 		const struct gt_report *report = &trace->reports[i];
 		enum gt_end end = gt_report_end(trace, report);
 
-		if (!is_memory(report))
+		if (!gt_is_memory(report))
 			continue;
 		if (end == GT_END_FATAL)
 			return report;
