@@ -53,7 +53,7 @@ $(T_STACKS)/unwind: $(UNWIND_OBJ)
 	$(call say,LD,$@)
 	$(Q)$(CXX) -rdynamic -pthread -o $@ $^ -ldl -lgcc_s
 
-$(T_STACKS)/moving.o: CFLAGS += -fno-omit-frame-pointer
+$(T_STACKS)/moving.o $(T_STACKS)/unwind.o: CFLAGS += -fno-omit-frame-pointer
 $(T_STACKS)/still.o: CFLAGS += -fomit-frame-pointer
 
 $(T_STACKS)/corrupt: $(patsubst %,$(T_STACKS)/%.o,corrupt double) $(STACK_OBJ)
