@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbols/library.h"
 #include "symbols/symbols.h"
 #include "symbols/text.h"
 
@@ -319,6 +320,23 @@ Test(symbols, owner_and_user_frame)
 
 	for (i = 0; i < sizeof(owner_cases) / sizeof(owner_cases[0]); i++)
 		expect_owner(&owner_cases[i]);
+}
+
+Test(symbols, machinery_inside_the_users_object)
+{
+	cr_expect_eq(gt_library_of_frame("cudaMalloc", ""), GT_LIBRARY_CUDA);
+	cr_expect_eq(gt_library_of_frame("__cudart1287", ""), GT_LIBRARY_CUDA);
+	cr_expect_eq(gt_library_of_frame("cuda_helper", "/home/u/helper.c"), GT_LIBRARY_USER);
+	cr_expect_eq(gt_library_of_frame("std::vector<int>::reserve",
+					 "/usr/include/c++/12/bits/vector.tcc"),
+		     GT_LIBRARY_SYSTEM);
+	cr_expect_eq(gt_library_of_python("<frozen importlib._bootstrap>"), GT_LIBRARY_PYTHON);
+	cr_expect_eq(gt_library_of_python("/usr/lib/python3.11/runpy.py"), GT_LIBRARY_PYTHON);
+	cr_expect_eq(gt_library_of_python("/v/lib/python3.11/site-packages/torch/nn/x.py"),
+		     GT_LIBRARY_TORCH);
+	cr_expect_eq(gt_library_of_python("/v/lib/python3.11/site-packages/lib/x.py"),
+		     GT_LIBRARY_PACKAGE);
+	cr_expect_eq(gt_library_of_python("python3_train.py"), GT_LIBRARY_USER);
 }
 
 Test(symbols, python_frames_take_the_place_of_the_interpreter)

@@ -17,8 +17,9 @@
 #include "model/xalloc.h"
 #include "out/memory_viz.h"
 
-#define OLDER	  "older than the history here: only what outlived its start is shown"
-#define MAX_TRIES 8 /* to meet a budget; then the history is left out */
+#define OLDER	    "older than the history here: only what outlived its start is shown"
+#define MAX_TRIES   8	/* to meet a budget; then the history is left out */
+#define EVENT_BYTES 200 /* what an event takes at most, nearly always */
 
 struct device {				  /* of the snapshot, by ordinal */
 	const struct gt_trace_lane *lane; /* NULL: not asked for, or it saw no event */
@@ -234,6 +235,8 @@ static int tell_all(struct shot *shot, FILE *file, struct gt_symbols *symbols, s
 	size_t i, devices = shot->count ? shot->count : 1;
 	int rc = 0;
 
+	shot->segments = shot->blocks = 0;
+	shot->cut = false;
 	shot->viz = gt_viz_new(file, shot->trace, symbols);
 	for (i = 0; i < devices && !rc; i++)
 		rc = tell_device(shot, &shot->devices[i], err);
@@ -297,29 +300,67 @@ static void report(const struct shot *shot, FILE *to, const char *path)
 		(unsigned long long)shot->events, cut_note(shot));
 }
 
-/* Tell less and less of the history until the file is small enough. */
+static uint64_t history_length(const struct shot *shot)
+{
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < shot->count; i++) {
+		const struct device *device = &shot->devices[i];
+
+		if (device->lane && device->seq >= device->lane->history_first)
+			sum += device->seq + 1 - device->lane->history_first;
+	}
+	return sum;
+}
+
+/*
+ * The share of the history to try next, given what the last try made; the same share again: it
+ * fits. The first try is too small on purpose, for what it costs is its size.
+ */
+static double next_share(const struct shot *shot, unsigned int tries, uint64_t size,
+			 uint64_t budget)
+{
+	double fits = size ? 0.95 * shot->share * (double)budget / (double)size : 0;
+
+	if (size > budget)
+		return tries < MAX_TRIES && fits * (double)history_length(shot) >= 1 ? fits : 0;
+	if (shot->share >= 1 || tries >= MAX_TRIES || size > budget / 10 * 8)
+		return shot->share;
+	return fits < 1 ? fits : 1;
+}
+
+static int start_again(FILE *file, struct gt_error *err)
+{
+	rewind(file);
+	if (!ftruncate(fileno(file), 0))
+		return 0;
+	err->status = GT_EXIT_USAGE;
+	snprintf(err->text, sizeof(err->text), "--budget needs a file to write to");
+	return -1;
+}
+
+/* Tell as much of the end of the history as the budget (0 = none) has room for. */
 static int tell_within(struct shot *shot, FILE *file, struct gt_symbols *symbols, uint64_t budget,
 		       struct gt_error *err)
 {
-	int tries, rc;
+	double share = 1, events = (double)history_length(shot);
+	unsigned int tries = 0;
+	uint64_t size;
+	int rc;
 
-	for (tries = 0;; tries++) {
-		uint64_t size;
-
-		shot->segments = shot->blocks = 0;
-		rc = tell_all(shot, file, symbols, err);
-		size = (uint64_t)ftello(file);
-		shot->over = budget && size > budget && shot->share <= 0;
-		if (rc || !budget || size <= budget || shot->over)
-			return rc;
-		shot->share *= tries < MAX_TRIES ? 0.9 * (double)budget / (double)size : 0;
-		rewind(file);
-		if (ftruncate(fileno(file), 0)) {
-			err->status = GT_EXIT_UNREADABLE;
-			snprintf(err->text, sizeof(err->text), "--budget needs a file");
-			return -1;
-		}
-	}
+	if (budget && events * EVENT_BYTES > (double)budget)
+		share = (double)budget / (events * EVENT_BYTES);
+	do {
+		shot->share = share;
+		rc = tries ? start_again(file, err) : 0;
+		if (!rc)
+			rc = tell_all(shot, file, symbols, err);
+		size = budget ? (uint64_t)ftello(file) : 0;
+		share = budget ? next_share(shot, tries++, size, budget) : 1;
+		shot->over = budget && size > budget;
+	} while (!rc && share != shot->share);
+	return rc;
 }
 
 static bool is_file(FILE *file)
