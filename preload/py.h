@@ -144,4 +144,42 @@ uint32_t gt_py_node(const struct gt_py_layout *l, uint32_t parent, const struct 
 uint32_t gt_py_node_truncated(void); /* the root that stands for outer frames not kept */
 void gt_py_nodes_fork_child(void);
 
+/* ---- py_walk.c: a thread's frames ------------------------------------------------------------ */
+
+#define GT_PY_DEPTH_MAX 512u /* frames, whatever GPUTRACE_DEPTH says */
+
+struct gt_py_known {
+	const char *code;
+	int64_t instr;
+	uint32_t version; /* of the code object, 1 where they have none; 0 = not to be compared */
+	uint32_t node;
+};
+
+/* A thread's last whole stack, outermost first; in the thread's own memory (stack_native.c). */
+struct gt_py_last {
+	const char *interp;
+	uint64_t ended;
+	uint32_t count; /* 0 = nothing to compare with */
+	uint32_t spare;
+	struct gt_py_known known[];
+};
+
+static inline uint32_t gt_py_depth(void)
+{
+	uint32_t depth = gt_options.depth;
+
+	return depth && depth < GT_PY_DEPTH_MAX ? depth : GT_PY_DEPTH_MAX;
+}
+
+static inline size_t gt_py_last_bytes(void)
+{
+	return sizeof(struct gt_py_last) + gt_py_depth() * sizeof(struct gt_py_known);
+}
+
+struct gt_py_last *gt_python_last(void); /* of the calling thread, NULL = no memory */
+
+/* The node of the innermost frame, 0 = none or not kept; false: the frames make no sense. */
+bool gt_py_walk(const struct gt_py_layout *l, const char *code_type, const char *ts,
+		uint32_t *ret_node);
+
 #endif

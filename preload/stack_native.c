@@ -7,6 +7,7 @@
  */
 #include <pthread.h>
 #include <string.h>
+#include "py.h"
 #include "unwind.h"
 
 GT_TLS struct gt_stack *mine;
@@ -40,8 +41,9 @@ __attribute__((constructor)) static void make_key(void)
 static struct gt_stack *new_stack(void)
 {
 	uint32_t depth = gt_options.depth + 1;
-	size_t bytes =
+	size_t native =
 		sizeof(struct gt_stack) + depth * (2 * sizeof(struct gt_frame) + sizeof(uint64_t));
+	size_t bytes = native + gt_py_last_bytes();
 	struct gt_stack *s = have_key ? gt_map(bytes) : NULL;
 
 	if (!s)
@@ -51,6 +53,7 @@ static struct gt_stack *new_stack(void)
 	s->frames = (struct gt_frame *)(s + 1);
 	s->scratch = s->frames + depth;
 	s->chain = (uint64_t *)(s->scratch + depth);
+	s->python = (struct gt_py_last *)(s->chain + depth);
 	if (pthread_setspecific(key, s)) {
 		gt_unmap(s, bytes);
 		return NULL;
@@ -58,6 +61,20 @@ static struct gt_stack *new_stack(void)
 	mine = s;
 	mine_of = process;
 	return s;
+}
+
+static struct gt_stack *my_stack(void)
+{
+	if (gt_unlikely(!process))
+		return NULL;
+	return gt_likely(mine && mine_of == process) ? mine : new_stack();
+}
+
+struct gt_py_last *gt_python_last(void)
+{
+	struct gt_stack *s = my_stack();
+
+	return s ? s->python : NULL;
 }
 
 /* ---- from a walk to a node ------------------------------------------------------------------- */
@@ -140,13 +157,9 @@ static uint32_t capture(struct gt_stack *s, const struct gt_regs *regs)
 
 static uint32_t native(const struct gt_regs *regs)
 {
-	struct gt_stack *s = mine;
+	struct gt_stack *s = my_stack();
 	uint32_t node = 0;
 
-	if (gt_unlikely(!process))
-		return 0;
-	if (gt_unlikely(!s || mine_of != process))
-		s = new_stack();
 	if (s && !s->busy) {
 		s->busy = true;
 		node = capture(s, regs);

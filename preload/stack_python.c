@@ -12,16 +12,11 @@
  * Sub-interpreters: from 3.12 on the running one's frames are returned; before, the thread's first
  * thread state is all there is, so only the frames of the interpreter that called are seen.
  */
-#include <pthread.h>
 #include <string.h>
 
 #include "py.h"
 
-#define DEPTH_MAX	512u /* frames; 12 KiB of stack */
-#define TORN_MAX	16u  /* wrong captures in a row */
-#define OWNER_SHIM	3u   /* from 3.12 on: this and above are entries from C, without code */
-#define OWNER_LAST	4u
-#define OWNER_GENERATOR 1u
+#define TORN_MAX 16u /* wrong captures in a row */
 
 enum state {
 	STATE_ABSENT, /* no interpreter found so far */
@@ -41,127 +36,6 @@ static struct {
 	const struct gt_py_layout *layout;
 	const char *version, *refused;
 } python;
-
-struct walk {
-	uint32_t count, limit;
-	bool truncated, torn;
-	struct gt_py_frame frame[DEPTH_MAX]; /* innermost first */
-};
-
-/* ---- walking ------------------------------------------------------------------------------- */
-
-/* Bytes from the start of the code to the instruction; anything impossible means "not started". */
-static int32_t instruction(const struct gt_py_layout *l, const char *code, int64_t addr)
-{
-	if (l->lines == GT_PY_LOCATIONS && addr > 2 * (int64_t)gt_py_word(code, l->ob_size))
-		return -1;
-	return addr < 0 || addr > INT32_MAX ? -1 : (int32_t)addr;
-}
-
-static bool is_code(const struct gt_py_layout *l, const char *p)
-{
-	return gt_py_plausible(p) && gt_py_ptr(p, l->ob_type) == python.api.code_type;
-}
-
-/* False: enough frames. */
-static bool keep(struct walk *w, const struct gt_py_layout *l, const char *code, int64_t addr,
-		 const char *interp)
-{
-	if (w->count == w->limit) {
-		w->truncated = true;
-		return false;
-	}
-	w->frame[w->count++] = (struct gt_py_frame){
-		.code = code,
-		.identity = gt_py_identity(l, code, interp),
-		.addr = instruction(l, code, addr),
-	};
-	return true;
-}
-
-/* 3.8 to 3.10: each frame is an object and real. 3.10 counts instructions, not bytes. */
-static void walk_objects(struct walk *w, const struct gt_py_layout *l, const char *ts)
-{
-	const char *f, *code, *interp = gt_py_ptr(ts, l->ts_interp);
-	int64_t last;
-
-	for (f = gt_py_ptr(ts, l->ts_frame); f; f = gt_py_ptr(f, l->frame_back)) {
-		code = gt_py_plausible(f) ? gt_py_ptr(f, l->frame_code) : NULL;
-		if (gt_unlikely(!is_code(l, code))) {
-			w->torn = true;
-			return;
-		}
-		last = gt_py_i32(f, l->frame_instr);
-		if (!keep(w, l, code, l->lines == GT_PY_RANGES ? 2 * last : last, interp))
-			return;
-	}
-}
-
-/* Free-threaded 3.14: each thread may run its own copy of the bytecode, number index. */
-static const char *bytecode(const struct gt_py_layout *l, const char *f, const char *code)
-{
-	const char *copies;
-	int32_t index;
-
-	if (!l->code_tlbc)
-		return code + l->code_bytecode;
-	index = gt_py_i32(f, l->frame_tlbc);
-	copies = gt_py_ptr(code, l->code_tlbc);
-	if (!gt_py_plausible(copies) || index <= 0 || (uint64_t)index >= gt_py_word(copies, 0))
-		return code + l->code_bytecode;
-	return gt_py_ptr(copies + 8 * (uint64_t)index, 8);
-}
-
-/*
- * Is the frame past its first instructions? One that is still being set up does not count in
- * Python's own tracebacks either; neither does the frame that cleans up after __init__.
- */
-static bool complete(const struct gt_py_layout *l, const char *f, const char *code, int64_t addr)
-{
-	uint8_t owner = (uint8_t)f[l->frame_owner];
-
-	return owner == OWNER_GENERATOR ||
-	       addr >= 2 * (int64_t)gt_py_i32(code, l->code_first_traceable);
-}
-
-/* One frame of 3.11 or later; false ends the walk. */
-static bool visit(struct walk *w, const struct gt_py_layout *l, const char *f, const char *interp)
-{
-	const char *code;
-	uint8_t owner;
-	int64_t addr;
-
-	owner = (uint8_t)f[l->frame_owner];
-	if (l->minor >= 12 && owner >= OWNER_SHIM) {
-		w->torn = owner > OWNER_LAST;
-		return !w->torn;
-	}
-	code = (const char *)(gt_py_word(f, l->frame_code) & ~3ull);
-	if (gt_unlikely(!is_code(l, code))) {
-		w->torn = l->minor < 13; /* later ones may run other things: no Python line */
-		return !w->torn;
-	}
-	addr = gt_py_ptr(f, l->frame_instr) - bytecode(l, f, code);
-	return !complete(l, f, code, addr) || keep(w, l, code, addr, interp);
-}
-
-/* 3.11 on. Shims are in between: the number of visits has its own limit. */
-static void walk_frames(struct walk *w, const struct gt_py_layout *l, const char *ts)
-{
-	const char *f = gt_py_ptr(ts, l->ts_frame), *interp = gt_py_ptr(ts, l->ts_interp);
-	uint32_t visits = 4 * DEPTH_MAX;
-
-	if (l->chain == GT_PY_CFRAME)
-		f = gt_py_plausible(f) ? gt_py_ptr(f, l->cframe_frame) : NULL;
-	for (; f; f = gt_py_ptr(f, l->frame_back)) {
-		if (gt_unlikely(!gt_py_plausible(f) || !visits--)) {
-			w->torn = true;
-			return;
-		}
-		if (!visit(w, l, f, interp))
-			return;
-	}
-}
 
 /* ---- set-up -------------------------------------------------------------------------------- */
 
@@ -269,24 +143,6 @@ static const char *thread_state(void)
 	return python.api.this_thread_state();
 }
 
-static bool walk(struct walk *w, const struct gt_py_layout *l, const char *ts)
-{
-	uint32_t depth = gt_options.depth;
-
-	w->count = 0;
-	w->limit = depth && depth < DEPTH_MAX ? depth : DEPTH_MAX;
-	w->truncated = false;
-	w->torn =
-		!gt_py_plausible(ts) || gt_py_word(ts, l->ts_thread_id) != (uint64_t)pthread_self();
-	if (w->torn)
-		return false;
-	if (l->chain == GT_PY_OBJECTS)
-		walk_objects(w, l, ts);
-	else
-		walk_frames(w, l, ts);
-	return !w->torn;
-}
-
 static void count_torn(void)
 {
 	gt_count_lost(GT_LOST_PYTHON);
@@ -294,28 +150,10 @@ static void count_torn(void)
 		refuse("frames are not as expected");
 }
 
-static uint32_t intern(struct walk *w, const struct gt_py_layout *l)
-{
-	uint32_t i, node = 0;
-
-	if (w->truncated) {
-		gt_count_lost(GT_LOST_TRUNCATED);
-		node = gt_py_node_truncated();
-	}
-	for (i = w->count; i-- > 0;) {
-		node = gt_py_node(l, node, &w->frame[i]);
-		if (gt_unlikely(!node)) {
-			gt_count_lost(GT_LOST_PYTHON);
-			return 0;
-		}
-	}
-	return node;
-}
-
 static uint32_t capture(void)
 {
 	const char *ts = thread_state();
-	struct walk w;
+	uint32_t node;
 
 	if (!ts)
 		return 0;
@@ -326,13 +164,13 @@ static uint32_t capture(void)
 			gt_count_lost(GT_LOST_PYTHON);
 		return 0;
 	}
-	if (gt_unlikely(!walk(&w, python.layout, ts))) {
+	if (gt_unlikely(!gt_py_walk(python.layout, python.api.code_type, ts, &node))) {
 		count_torn();
 		return 0;
 	}
 	if (gt_unlikely(gt_load_relaxed(&python.torn)))
 		gt_store_relaxed(&python.torn, 0);
-	return intern(&w, python.layout);
+	return node;
 }
 
 uint32_t gt_python_capture(void)

@@ -113,6 +113,7 @@ struct gt_stack {
 	struct gt_frame *frames;
 	uint64_t *chain;
 	struct gt_frame *scratch; /* innermost first */
+	struct gt_py_last *python;
 };
 
 /*

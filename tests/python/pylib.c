@@ -107,6 +107,16 @@ void gt_count_lost(enum gt_lost why)
 	__atomic_add_fetch(&lost[why], 1, __ATOMIC_RELAXED);
 }
 
+struct gt_py_last *gt_python_last(void)
+{
+	static __thread struct {
+		struct gt_py_last last;
+		struct gt_py_known known[GT_PY_DEPTH_MAX];
+	} mine;
+
+	return &mine.last;
+}
+
 /* ---- for ctypes ---------------------------------------------------------------------------- */
 
 GT_PUBLIC void pylib_start(uint32_t depth)
@@ -166,6 +176,7 @@ GT_PUBLIC void pylib_fork_child(void)
 {
 	string_count = code_count = node_count = 0;
 	infos[0] = 0;
+	gt_python_last()->count = 0;
 	gt_python_fork_child();
 }
 

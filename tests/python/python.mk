@@ -7,7 +7,7 @@ DEPS += python3-pip
 
 PYTHON_TEST := $(O)/tests/python
 PYLIB_OBJ := $(addprefix $(P)/,os.c.o options.c.o elf.c.o intern.c.o py_check.c.o py_code.c.o py_find.c.o py_layout.c.o \
-	     py_line.c.o py_nodes.c.o py_watch.c.o stack_python.c.o)
+	     py_line.c.o py_nodes.c.o py_walk.c.o py_watch.c.o stack_python.c.o)
 
 .PHONY: check-python check-python-all
 check-python check-python-all: all $(PYTHON_TEST)/pylib.so $(PYTHON_TEST)/embed

@@ -6,6 +6,7 @@ import os
 import random
 import runpy
 import sys
+import threading
 import zipfile
 
 import capture
@@ -159,6 +160,33 @@ def code_made_again_and_again():
         name, blank = "f%d" % order.randrange(5), order.randrange(6)
         text = "def %s(x):\n%s  return snap()\n%s(1)" % (name, "\n" * blank, name)
         exec(compile(text, "made%d.py" % order.randrange(3), "exec"), {"snap": capture_only})
+
+
+@scenario
+def code_made_alone():
+    """One code object at a time: the next one has the address, the instruction and all names of the last,
+    only its line is another one."""
+    order = random.Random(9)
+    names = {"snap": capture_only}
+    for i in range(1500):
+        exec(compile("x = 1\n%ssnap()" % ("\n" * order.randrange(6)), "alone.py", "exec"), names)
+    for i in range(1500):
+        eval(compile("[\n%ssnap()]" % ("\n" * order.randrange(6)), "alone.py", "eval"), names)
+
+
+@scenario
+def code_made_in_threads():
+    def make(seed):
+        order = random.Random(seed)
+        for i in range(300):
+            name, blank = "f%d" % order.randrange(3), order.randrange(4)
+            exec(compile("def %s(x):\n%s  return snap()\n%s(1)" % (name, "\n" * blank, name),
+                         "thread%d.py" % seed, "exec"), {"snap": capture_only})
+    makers = [threading.Thread(target=make, args=(seed,)) for seed in range(4)]
+    for maker in makers:
+        maker.start()
+    for maker in makers:
+        maker.join()
 
 
 def capture_only():
