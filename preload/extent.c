@@ -80,11 +80,11 @@ static void unlink_entry(uint32_t i, uint32_t before)
 }
 
 /*
- * Takes the oldest closed extent off the list: of a lane that keeps more than `keep`, or the asking
- * lane's own. A quiet lane's oldest extent can be all the history it has: hence two are left to
- * each.
+ * Takes the oldest closed extent off the list, from a lane that has more than `keep`, or from
+ * `own`. A quiet lane's oldest extent can be all the history it has: hence two are left to each if
+ * possible.
  */
-static uint32_t take_oldest(uint32_t lane, uint32_t keep, uint64_t length)
+static uint32_t take_oldest(uint32_t own, uint32_t keep, uint64_t length)
 {
 	uint32_t before = GT_NONE;
 
@@ -93,7 +93,7 @@ static uint32_t take_oldest(uint32_t lane, uint32_t keep, uint64_t length)
 
 		if (r->open || r->extent->length < length)
 			continue;
-		if (r->lane != lane && ring.held[r->lane] <= keep)
+		if (r->lane != own && ring.held[r->lane] <= keep)
 			continue;
 		unlink_entry(i, before);
 		ring.held[r->lane]--;
@@ -120,9 +120,9 @@ static void hand_out(struct ring_entry *r, uint32_t lane)
 	append((uint32_t)(r - ring.entries));
 }
 
-static struct gt_extent *recycle(uint32_t lane, uint64_t first_seq, uint32_t keep)
+static struct gt_extent *recycle(uint32_t lane, uint64_t first_seq, uint32_t own, uint32_t keep)
 {
-	uint32_t i = take_oldest(lane, keep, 0);
+	uint32_t i = take_oldest(own, keep, 0);
 	struct gt_extent *e;
 
 	if (i == GT_NONE)
@@ -164,18 +164,22 @@ static struct gt_extent *add(uint32_t lane, uint64_t first_seq)
 	return e;
 }
 
-/* Two are everybody's right, whatever the limit; full disks alone can deny them. */
+/* Two are everybody's right, whatever the limit, and only a full disk can deny them. */
 struct gt_extent *gt_ring_take(uint32_t lane, uint64_t first_seq)
 {
 	struct gt_extent *e = NULL;
+	bool poor;
 
 	gt_lock(&extent_lock);
-	if (ring.held[lane] < 2 || ring.bytes + gt_options.extent <= gt_options.ring)
+	poor = ring.held[lane] < 2;
+	if (ring.bytes + gt_options.extent <= gt_options.ring)
 		e = add(lane, first_seq);
 	if (!e)
-		e = recycle(lane, first_seq, 2);
-	if (!e && !ring.held[lane])
-		e = recycle(lane, first_seq, 1);
+		e = recycle(lane, first_seq, poor ? GT_LANE_NONE : lane, 2);
+	if (!e && poor)
+		e = add(lane, first_seq);
+	if (!e)
+		e = recycle(lane, first_seq, lane, 1);
 	gt_unlock(&extent_lock);
 	return e;
 }

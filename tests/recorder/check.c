@@ -199,6 +199,19 @@ static void add_event(struct ck_lane *l, const struct ck_event *e)
 	l->events[l->event_count++] = *e;
 }
 
+/* History without a gap; where some was given up (counted), it starts behind the gap. */
+static const char *follows(struct ck_lane *l, uint64_t seq)
+{
+	uint64_t last = l->event_count ? l->events[l->event_count - 1].seq : seq - 1;
+
+	if (last + 1 == seq)
+		return NULL;
+	if (last >= seq || !l->head.lost)
+		return "gap or overlap in the history";
+	l->event_count = 0;
+	return NULL;
+}
+
 static const char *chunk(const struct gt_chunk *c, ZSTD_DCtx *z, struct ck_lane *l)
 {
 	static uint8_t raw[1 << 20];
@@ -222,15 +235,16 @@ static const char *chunk(const struct gt_chunk *c, ZSTD_DCtx *z, struct ck_lane 
 	if (events[0].us != c->first_us || events[c->events - 1].us != c->last_us)
 		return "chunk times";
 	for (uint32_t i = 0; i < c->events; i++) {
-		if (l->event_count && events[i].seq != l->events[l->event_count - 1].seq + 1)
-			return "gap or overlap in the history";
+		why = follows(l, events[i].seq);
+		if (why)
+			return why;
 		add_event(l, &events[i]);
 	}
 	return NULL;
 }
 
-static const char *ring_extent(const struct ck_file *f, const struct gt_extent *e,
-			       struct ck_lane *l, uint32_t lane)
+const char *ck_ring_extent(const struct ck_file *f, const struct gt_extent *e, struct ck_lane *l,
+			   uint32_t lane)
 {
 	ZSTD_DCtx *z = ZSTD_createDCtx();
 	uint64_t at = sizeof(*e);
@@ -271,14 +285,14 @@ static const char *read_chunks(const struct ck_file *f, uint32_t lane, struct ck
 				best = e;
 		if (!best)
 			return NULL;
-		why = ring_extent(f, best, l, lane);
+		why = ck_ring_extent(f, best, l, lane);
 		if (why)
 			return why;
 		done = best->serial;
 	}
 }
 
-static struct ck_event event_of(const struct gt_cell *c)
+struct ck_event ck_event_of(const struct gt_cell *c)
 {
 	return (struct ck_event){
 		.seq = c->seq_op >> 8,
@@ -302,18 +316,20 @@ static struct ck_event event_of(const struct gt_cell *c)
 static const char *read_cells(const struct gt_cell *cells, struct ck_lane *l)
 {
 	uint64_t have = l->event_count ? l->events[l->event_count - 1].seq : 0;
+	const char *why;
 
 	if (l->head.seq - l->head.sealed > l->head.cap)
 		return "more events staged than cells";
 	for (uint64_t q = l->head.sealed + 1; q <= l->head.seq; q++) {
-		struct ck_event e = event_of(&cells[q & (l->head.cap - 1)]);
+		struct ck_event e = ck_event_of(&cells[q & (l->head.cap - 1)]);
 
 		if (e.seq != q)
 			return "cell of another event";
 		if (q <= have)
 			continue;
-		if (l->event_count && l->events[l->event_count - 1].seq != q - 1)
-			return "gap between chunks and cells";
+		why = follows(l, q);
+		if (why)
+			return why;
 		add_event(l, &e);
 	}
 	return NULL;

@@ -53,6 +53,10 @@ bool ck_has_lane(const struct ck_file *f, uint32_t lane);
 /* history: whether to decode the chunks (the cells are always read). */
 const char *ck_lane(const struct ck_file *f, uint32_t lane, bool history, struct ck_lane *ret);
 void ck_lane_free(struct ck_lane *l);
+/* Adds the events of one ring extent, read from f->base + e->offset. */
+const char *ck_ring_extent(const struct ck_file *f, const struct gt_extent *e, struct ck_lane *l,
+			   uint32_t lane);
+struct ck_event ck_event_of(const struct gt_cell *cell);
 
 /* Columns of one chunk -> events; raw of length bytes. */
 const char *ck_columns(const uint8_t *raw, size_t length, uint64_t first_seq, uint32_t count,

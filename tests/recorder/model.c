@@ -58,7 +58,7 @@ static void choose(struct program *p, struct call *c, bool *live, uint64_t *r)
 	c->block = rnd(r) % p->blocks;
 	c->device = (int)lane_of(p, c->block);
 	c->native = 1 + rnd(r) % p->stacks;
-	c->stream = rnd(r) % 4 ? 0 : 1 + rnd(r) % 5;
+	c->stream = rnd(r) % 4 ? 0 : 1 + rnd(r) % FAKE_STREAMS;
 	c->size = rnd(r) % 8 ? (1 + rnd(r) % 64) * 512 : 1 + rnd(r) % 4096;
 	if (dice < 3)
 		c->kind = CALL_NOTE;
@@ -423,6 +423,13 @@ static const char *compare_history(struct m_lane *l, const struct ck_lane *seen)
 	if (seen->event_count && seen->events[seen->event_count - 1].seq != l->seq)
 		return "history does not reach the last event";
 	return NULL;
+}
+
+const char *model_event(struct model *m, uint32_t lane, const struct ck_event *e)
+{
+	struct m_lane *l = &m->lane[lane];
+
+	return e->seq && e->seq <= l->event_count ? compare_event(l, e) : "an event that never was";
 }
 
 const char *model_compare(struct model *m, uint32_t lane, const struct ck_lane *seen)

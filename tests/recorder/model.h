@@ -11,6 +11,9 @@
 #include "../../preload/preload.h"
 #include "check.h"
 
+#define FAKE_STACKS  100 /* nodes 1 .. of fake.c */
+#define FAKE_STREAMS 5
+
 enum call_kind { CALL_ALLOC, CALL_FREE, CALL_FREE_UNKNOWN, CALL_FREE_REFUSED, CALL_NOTE };
 
 struct call {
@@ -78,6 +81,8 @@ void model_advance(struct model *m, uint32_t lane, uint64_t seq);
 
 /* Does the lane in the file say what the model says after the same event? NULL or what is wrong. */
 const char *model_compare(struct model *m, uint32_t lane, const struct ck_lane *l);
+/* One event alone. */
+const char *model_event(struct model *m, uint32_t lane, const struct ck_event *e);
 /* Live blocks undone event by event to the start of the history, and compared there. */
 const char *model_backward(struct model *m, uint32_t lane, const struct ck_lane *l);
 

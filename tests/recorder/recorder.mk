@@ -5,23 +5,35 @@ CHECKS	+= recorder
 DEPS	+= libcriterion-dev
 
 REC	:= $(O)/tests/recorder
-REC_TESTS := $(addprefix $(REC)/,peak killed)
+REC_TESTS := $(addprefix $(REC)/,peak killed disk forks ring)
 REC_LIB	:= $(RECORDER_SRC:preload/%=$(P)/%.o)
 REC_COMMON := tests/recorder/model.c tests/recorder/check.c tests/recorder/fake.c
 REC_CFLAGS = $(filter-out $(SANFLAGS),$(CFLAGS_ALL)) -D_GNU_SOURCE
 REC_STORES := $(addprefix $(REC)/stores,-gcc -clang -1 -2 -3 -4 -5 -6 -7)
 
 .PHONY: check-recorder check-recorder-full
-check-recorder: $(REC_TESTS) $(REC_STORES)
+check-recorder: $(REC_TESTS) $(REC)/live $(REC)/unit_test $(REC_STORES)
 	$(Q)O=$(O) tests/recorder/run everyday
 
-check-recorder-full: $(REC_TESTS) $(REC_STORES)
+check-recorder-full: $(REC_TESTS) $(REC)/live $(REC)/unit_test $(REC_STORES)
 	$(Q)O=$(O) tests/recorder/run full
 
 $(REC_TESTS): $(REC)/%: tests/recorder/%.c $(REC_COMMON) $(REC_LIB)
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
 	$(Q)$(CC) $(REC_CFLAGS) -o $@ $(filter %.c %.o,$^) -l:libzstd.a -lpthread
+
+$(REC)/unit_test: tests/recorder/unit_test.c $(REC_COMMON) $(REC_LIB)
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(REC_CFLAGS) -o $@ $(filter %.c %.o,$^) -l:libzstd.a -lcriterion
+
+# The tool's reader beside the test's own.
+$(REC)/live: tests/recorder/live.c $(REC_COMMON) $(REC_LIB) \
+		$(patsubst %.c,$(O)/%.o,$(wildcard tools/read/*.c))
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(REC_CFLAGS) -Itools -o $@ $(filter %.c %.o,$^) -l:libzstd.a -lxxhash -lpthread
 
 # Store by store, with both compilers and with each of the known faults.
 $(REC)/stores-gcc $(REC)/stores-clang: REC_CC = $(@:$(REC)/stores-%=%)
