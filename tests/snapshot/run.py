@@ -352,6 +352,19 @@ def refused_requests():
 
 
 @case
+def another_build_is_not_asked_for_names():
+    folder = clean("rebuilt")
+    program = folder + "/rebuilt"
+    shutil.copy(BUILD + "/prog/oom", program)
+    trace, _ = record(folder, program, status=1)
+    subprocess.run(["strip", "--remove-section=.note.gnu.build-id", program], check=True)
+    loaded, _ = snapshot(trace, "end")
+    names = {f["name"] for e in loaded["device_traces"][0] for f in e["frames"] if f["filename"] == program}
+    need(names and all(name.startswith("rebuilt+0x") for name in names), "names %s", names)
+    need(program + ": is another build now" in loaded["allocator_settings"].values(), "not said")
+
+
+@case
 def wrong_use_is_said():
     trace = trace_in(WORK + "/plain")
     text, path = snapshot(trace, "oom", status=2)

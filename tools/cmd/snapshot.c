@@ -216,8 +216,26 @@ static void set(struct shot *shot, const char *key, const char *text)
 	gt_viz_setting(shot->viz, key, text, strlen(text));
 }
 
+/* Why some frames are "module+0x12f". */
+static void tell_missing(struct shot *shot, const struct gt_symbols *symbols)
+{
+	size_t i, count;
+	const struct gt_missing *missing = gt_symbols_missing(symbols, &count);
+	char key[32];
+
+	for (i = 0; i < count; i++) {
+		char *text = gt_xasprintf("%s: %s", missing[i].path,
+					  missing[i].changed ? "is another build now"
+							     : "not on this machine");
+
+		snprintf(key, sizeof(key), "no_names_%zu", i + 1);
+		set(shot, key, text);
+		free(text);
+	}
+}
+
 /* The viewer shows these as they are: the place for what its format cannot say. */
-static void tell_settings(struct shot *shot)
+static void tell_settings(struct shot *shot, const struct gt_symbols *symbols)
 {
 	const struct gt_bytes *conf = gt_trace_info(shot->trace, "env.PYTORCH_CUDA_ALLOC_CONF");
 
@@ -227,6 +245,7 @@ static void tell_settings(struct shot *shot)
 	set(shot, "history", shot->cut ? "the beginning is gone: see user_metadata" : "complete");
 	if (conf)
 		gt_viz_setting(shot->viz, "PYTORCH_CUDA_ALLOC_CONF", conf->text, conf->length);
+	tell_missing(shot, symbols);
 }
 
 /* 0, or -1 with err. A device without a lane still has its place in the lists. */
@@ -250,7 +269,7 @@ static int tell_all(struct shot *shot, FILE *file, struct gt_symbols *symbols, s
 		count(shot, &device->list);
 		gt_segments_list_clear(&device->list);
 	}
-	tell_settings(shot);
+	tell_settings(shot, symbols);
 	shot->events = gt_viz_events(shot->viz);
 	errno = -gt_viz_end(shot->viz);
 	if (!rc && errno) {

@@ -34,7 +34,8 @@ static const struct row by_name[] = {
 /* Anywhere in the path. */
 static const struct row by_folder[] = {
 	{GT_LIBRARY_TORCH, "/site-packages/torch/ /dist-packages/torch/"},
-	{GT_LIBRARY_TORCH, "/site-packages/triton/ /dist-packages/triton/"},
+	{GT_LIBRARY_TORCH,
+	 "/site-packages/triton/ /dist-packages/triton/ /.triton/ /torchinductor_"},
 	{GT_LIBRARY_PACKAGE, "/site-packages/ /dist-packages/"},
 	{GT_LIBRARY_PYTHON, "/lib-dynload/ /lib/python3 /lib64/python3 <frozen"},
 };
