@@ -316,6 +316,7 @@ CUresult CUDAAPI cuCtxSynchronize_v2(CUcontext ctx)
 {
 	CUresult rc = ctx ? CUDA_SUCCESS : sim_current(&ctx);
 
+	rc = rc ? rc : sim_capture_unsafe();
 	if (!rc)
 		sim_pool_sync(&sim.device[ctx->device]);
 	return rc;

@@ -12,7 +12,7 @@
 
 #define PAGE ((uintptr_t)4096)
 
-static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t size)
+CUresult sim_copy(CUdeviceptr to, CUdeviceptr from, size_t size)
 {
 	SIM_ENTER();
 	if (size && (!to || !from))
@@ -24,56 +24,62 @@ static CUresult copy(CUdeviceptr to, CUdeviceptr from, size_t size)
 
 #define AT(pointer) ((CUdeviceptr)(uintptr_t)(pointer))
 
+static CUresult copy_on(CUstream stream, CUdeviceptr to, CUdeviceptr from, size_t size)
+{
+	return sim_is_captured(stream) ? sim_capture_copy(stream, to, from, size)
+				       : sim_copy(to, from, size);
+}
+
 CUresult CUDAAPI cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size)
 {
-	return copy(to, from, size);
+	return sim_copy(to, from, size);
 }
 
 CUresult CUDAAPI cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
 {
-	return copy(to, from, size);
+	return copy_on(stream, to, from, size);
 }
 
 CUresult CUDAAPI cuMemcpyPeer(CUdeviceptr to, CUcontext to_ctx, CUdeviceptr from,
 			      CUcontext from_ctx, size_t size)
 {
-	return copy(to, from, size);
+	return sim_copy(to, from, size);
 }
 
 CUresult CUDAAPI cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_ctx, CUdeviceptr from,
 				   CUcontext from_ctx, size_t size, CUstream stream)
 {
-	return copy(to, from, size);
+	return copy_on(stream, to, from, size);
 }
 
 CUresult CUDAAPI cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t size)
 {
-	return copy(to, AT(from), size);
+	return sim_copy(to, AT(from), size);
 }
 
 CUresult CUDAAPI cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t size, CUstream s)
 {
-	return copy(to, AT(from), size);
+	return copy_on(s, to, AT(from), size);
 }
 
 CUresult CUDAAPI cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t size)
 {
-	return copy(AT(to), from, size);
+	return sim_copy(AT(to), from, size);
 }
 
 CUresult CUDAAPI cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t size, CUstream stream)
 {
-	return copy(AT(to), from, size);
+	return copy_on(stream, AT(to), from, size);
 }
 
 CUresult CUDAAPI cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t size)
 {
-	return copy(to, from, size);
+	return sim_copy(to, from, size);
 }
 
 CUresult CUDAAPI cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream s)
 {
-	return copy(to, from, size);
+	return copy_on(s, to, from, size);
 }
 
 static CUdeviceptr end_of(CUmemorytype type, const void *host, CUdeviceptr device, size_t x,
@@ -93,7 +99,7 @@ CUresult CUDAAPI cuMemcpy2D_v2(const CUDA_MEMCPY2D *c)
 	if (c->srcMemoryType == CU_MEMORYTYPE_ARRAY || c->dstMemoryType == CU_MEMORYTYPE_ARRAY)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	for (size_t row = 0; row < c->Height && !rc; row++)
-		rc = copy(to + row * c->dstPitch, from + row * c->srcPitch, c->WidthInBytes);
+		rc = sim_copy(to + row * c->dstPitch, from + row * c->srcPitch, c->WidthInBytes);
 	return rc;
 }
 
@@ -104,7 +110,8 @@ CUresult CUDAAPI cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *c)
 
 CUresult CUDAAPI cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *c, CUstream stream)
 {
-	return cuMemcpy2D_v2(c);
+	return sim_is_captured(stream) ? sim_capture_plain(stream, CU_GRAPH_NODE_TYPE_MEMCPY)
+				       : cuMemcpy2D_v2(c);
 }
 
 static void clear(char *start, size_t size)
@@ -126,7 +133,7 @@ static bool may_drop(CUdeviceptr ptr)
 	return sim_device_of(ptr) != NULL;
 }
 
-static CUresult fill(CUdeviceptr to, const void *value, size_t width, size_t count)
+CUresult sim_fill(CUdeviceptr to, const void *value, size_t width, size_t count)
 {
 	char *at = (char *)(uintptr_t)to;
 	uint32_t zero = 0;
@@ -143,34 +150,40 @@ static CUresult fill(CUdeviceptr to, const void *value, size_t width, size_t cou
 	return CUDA_SUCCESS;
 }
 
+static CUresult fill_on(CUstream stream, CUdeviceptr to, uint32_t value, size_t width, size_t count)
+{
+	return sim_is_captured(stream) ? sim_capture_fill(stream, to, value, width, count)
+				       : sim_fill(to, &value, width, count);
+}
+
 CUresult CUDAAPI cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t count)
 {
-	return fill(to, &value, sizeof(value), count);
+	return sim_fill(to, &value, sizeof(value), count);
 }
 
 CUresult CUDAAPI cuMemsetD16_v2(CUdeviceptr to, unsigned short value, size_t count)
 {
-	return fill(to, &value, sizeof(value), count);
+	return sim_fill(to, &value, sizeof(value), count);
 }
 
 CUresult CUDAAPI cuMemsetD32_v2(CUdeviceptr to, unsigned int value, size_t count)
 {
-	return fill(to, &value, sizeof(value), count);
+	return sim_fill(to, &value, sizeof(value), count);
 }
 
 CUresult CUDAAPI cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t count, CUstream s)
 {
-	return fill(to, &value, sizeof(value), count);
+	return fill_on(s, to, value, sizeof(value), count);
 }
 
 CUresult CUDAAPI cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count, CUstream s)
 {
-	return fill(to, &value, sizeof(value), count);
+	return fill_on(s, to, value, sizeof(value), count);
 }
 
 CUresult CUDAAPI cuMemsetD32Async(CUdeviceptr to, unsigned int value, size_t count, CUstream s)
 {
-	return fill(to, &value, sizeof(value), count);
+	return fill_on(s, to, value, sizeof(value), count);
 }
 
 CUresult CUDAAPI cuMemsetD2D8_v2(CUdeviceptr to, size_t pitch, unsigned char value, size_t width,
@@ -179,14 +192,15 @@ CUresult CUDAAPI cuMemsetD2D8_v2(CUdeviceptr to, size_t pitch, unsigned char val
 	CUresult rc = CUDA_SUCCESS;
 
 	for (size_t row = 0; row < height && !rc; row++)
-		rc = fill(to + row * pitch, &value, sizeof(value), width);
+		rc = sim_fill(to + row * pitch, &value, sizeof(value), width);
 	return rc;
 }
 
 CUresult CUDAAPI cuMemsetD2D8Async(CUdeviceptr to, size_t pitch, unsigned char value, size_t width,
 				   size_t height, CUstream stream)
 {
-	return cuMemsetD2D8_v2(to, pitch, value, width, height);
+	return sim_is_captured(stream) ? sim_capture_plain(stream, CU_GRAPH_NODE_TYPE_MEMSET)
+				       : cuMemsetD2D8_v2(to, pitch, value, width, height);
 }
 
 /* Hints about managed memory have nothing to act on. */

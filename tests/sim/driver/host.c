@@ -62,6 +62,7 @@ CUresult CUDAAPI cuMemHostAlloc(void **ptr, size_t size, unsigned int flags)
 	CUresult rc = sim_current(&ctx);
 	void *base;
 
+	rc = rc ? rc : sim_capture_unsafe();
 	if (rc)
 		return rc;
 	if (!ptr || !size)

@@ -93,7 +93,9 @@ static CUresult free_locked(struct sim_device *device, CUdeviceptr ptr)
 
 	if (block && block->kind == SIM_POOL)
 		return sim_pool_free(block->chunk, ptr);
-	if (!block || start != ptr || block->kind == SIM_ARRAY)
+	if (block && block->kind == SIM_GRAPH && start == ptr)
+		return sim_graph_free(block->graph);
+	if (!block || start != ptr || block->kind > SIM_MANAGED)
 		return CUDA_ERROR_INVALID_VALUE;
 	give_back(device, ptr, *block);
 	return CUDA_SUCCESS;
@@ -130,6 +132,7 @@ static CUresult alloc_here(CUdeviceptr *ptr, size_t size, enum sim_kind kind)
 	struct CUctx_st *ctx;
 	CUresult rc = sim_current(&ctx);
 
+	rc = rc ? rc : sim_capture_unsafe();
 	return rc ? rc : sim_mem_alloc(ctx, size, kind, ptr);
 }
 
@@ -183,6 +186,7 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr ptr)
 	struct sim_device *device;
 	CUresult rc = sim_current_device(&device);
 
+	rc = rc ? rc : sim_capture_unsafe();
 	rc = rc ? rc : sim_mem_free(ptr);
 	if (!rc)
 		sim_pool_sync(device);

@@ -205,19 +205,26 @@ CUresult CUDAAPI cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config)
 	return CUDA_SUCCESS;
 }
 
+static CUresult launch(const void *function, CUstream stream)
+{
+	SIM_ENTER();
+	if (!function)
+		return CUDA_ERROR_INVALID_HANDLE;
+	return sim_is_captured(stream) ? sim_capture_plain(stream, CU_GRAPH_NODE_TYPE_KERNEL)
+				       : CUDA_SUCCESS;
+}
+
 CUresult CUDAAPI cuLaunchKernel(CUfunction function, unsigned int gx, unsigned int gy,
 				unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz,
 				unsigned int shared, CUstream stream, void **params, void **extra)
 {
-	SIM_ENTER();
-	return function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	return launch(function, stream);
 }
 
 CUresult CUDAAPI cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function, void **params,
 				  void **extra)
 {
-	SIM_ENTER();
-	return function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	return launch(function, config->hStream);
 }
 
 CUresult CUDAAPI cuLaunchCooperativeKernel(CUfunction function, unsigned int gx, unsigned int gy,
@@ -225,8 +232,7 @@ CUresult CUDAAPI cuLaunchCooperativeKernel(CUfunction function, unsigned int gx,
 					   unsigned int bz, unsigned int shared, CUstream stream,
 					   void **params)
 {
-	SIM_ENTER();
-	return function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	return launch(function, stream);
 }
 
 CUresult CUDAAPI cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks,

@@ -248,9 +248,11 @@ CUresult CUDAAPI cuMemAllocFromPoolAsync(CUdeviceptr *ptr, size_t size, CUmemory
 	struct sim_device *device;
 	CUresult rc = sim_current_device(&device);
 
+	rc = rc || sim_pool_known(pool) ? rc : CUDA_ERROR_INVALID_VALUE;
 	if (rc)
 		return rc;
-	return sim_pool_known(pool) ? alloc_from(pool, size, ptr) : CUDA_ERROR_INVALID_VALUE;
+	return sim_is_captured(stream) ? sim_capture_alloc(stream, pool->device, size, ptr)
+				       : alloc_from(pool, size, ptr);
 }
 
 /* The pool is that of the stream's device, whatever is current. */
@@ -269,7 +271,7 @@ CUresult CUDAAPI cuMemAllocAsync(CUdeviceptr *ptr, size_t size, CUstream stream)
 	struct sim_device *device;
 	CUresult rc = stream_device(stream, &device);
 
-	return rc ? rc : alloc_from(device->pool, size, ptr);
+	return rc ? rc : cuMemAllocFromPoolAsync(ptr, size, device->pool, stream);
 }
 
 CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr ptr, CUstream stream)
@@ -277,7 +279,9 @@ CUresult CUDAAPI cuMemFreeAsync(CUdeviceptr ptr, CUstream stream)
 	struct sim_device *device;
 	CUresult rc = sim_current_device(&device);
 
-	return rc ? rc : sim_mem_free(ptr);
+	if (rc)
+		return rc;
+	return sim_is_captured(stream) ? sim_capture_free(stream, ptr) : sim_mem_free(ptr);
 }
 
 CUresult CUDAAPI cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)

@@ -21,6 +21,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #define SIM_MAX_DEVICES 16
 #define SIM_GRANULE	((size_t)2 << 20) /* what the driver takes from the device at once */
@@ -109,6 +110,36 @@ struct sim_device {
 	struct sim_graph_pool graph;
 };
 
+#define SIM_DEPS 32
+
+struct sim_capture;
+
+struct CUstream_st {
+	struct CUctx_st *ctx;
+	unsigned int flags;
+	int priority;
+	unsigned long long id;
+	/* Capture, under sim.lock: what the next node depends on, how much was captured here and
+	 * how much of it other streams have waited for. */
+	struct sim_capture *capture;
+	struct CUstream_st *next_captured;
+	CUgraphNode deps[SIM_DEPS];
+	size_t dep_count;
+	unsigned long long work, joined;
+};
+
+struct CUevent_st {
+	struct CUctx_st *ctx;
+	struct timespec when;
+	int lag;
+	bool recorded;
+	/* If it was recorded in a capture: where that stream stood. */
+	unsigned long long capture_id, work;
+	struct CUstream_st *stream;
+	CUgraphNode deps[SIM_DEPS];
+	size_t dep_count;
+};
+
 struct sim {
 	pthread_mutex_t lock;
 	int devices;
@@ -165,6 +196,35 @@ void sim_pool_reclaim(struct sim_device *device, bool all);
 
 /* A call that waits for the device: the pools give back what they need not keep. Takes the lock. */
 void sim_pool_sync(struct sim_device *device);
+
+/* graphmem.c: under the device's lock. */
+CUresult sim_graph_free(struct sim_graph_block *block);
+
+/* stream.c: the object behind a handle; NULL for the legacy default stream. */
+CUstream sim_stream(CUstream stream);
+
+/* capture.c. A captured stream takes no work, but nodes: the sim_capture_ calls add them. */
+bool sim_is_captured(CUstream stream);
+CUresult sim_capture_plain(CUstream stream, CUgraphNodeType type);
+CUresult sim_capture_copy(CUstream stream, CUdeviceptr to, CUdeviceptr from, size_t size);
+CUresult sim_capture_fill(CUstream stream, CUdeviceptr to, uint32_t value, size_t width,
+			  size_t count);
+CUresult sim_capture_host(CUstream stream, CUhostFn function, void *data);
+CUresult sim_capture_child(CUstream stream, CUgraph child);
+CUresult sim_capture_alloc(CUstream stream, int device, size_t size, CUdeviceptr *ret_ptr);
+CUresult sim_capture_free(CUstream stream, CUdeviceptr ptr);
+void sim_capture_record(CUevent event, CUstream stream);
+CUresult sim_capture_wait(CUstream stream, CUevent event);
+bool sim_capture_has(const struct CUevent_st *event);
+void sim_capture_leave(CUstream stream);
+
+/* Calls that no capture may see: an error if one does, which is then invalid. */
+CUresult sim_capture_unsafe(void);
+CUresult sim_capture_refuse(CUstream stream);
+
+/* copy.c */
+CUresult sim_copy(CUdeviceptr to, CUdeviceptr from, size_t size);
+CUresult sim_fill(CUdeviceptr to, const void *value, size_t width, size_t count);
 
 /* pointer.c */
 bool sim_find_range(CUdeviceptr ptr, struct sim_range *ret);

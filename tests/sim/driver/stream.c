@@ -3,26 +3,12 @@
  * stream.c - streams and events.
  *
  * Work is done at the call, so a stream is always empty. An event can be made to look unfinished:
- * with GT_SIM_EVENT_LAG=n it is "not ready" for the first n queries after each record.
+ * with GT_SIM_EVENT_LAG=n it is "not ready" for the first n queries after each record. A stream
+ * that is captured (capture.c) does nothing now.
  */
 #include "sim.h"
 
 #include <stdlib.h>
-#include <time.h>
-
-struct CUstream_st {
-	struct CUctx_st *ctx;
-	unsigned int flags;
-	int priority;
-	unsigned long long id;
-};
-
-struct CUevent_st {
-	struct CUctx_st *ctx;
-	struct timespec when;
-	int lag;
-	bool recorded;
-};
 
 static unsigned long long next_id = 3; /* below: the legacy and the per-thread default stream */
 
@@ -30,6 +16,15 @@ static unsigned long long next_id = 3; /* below: the legacy and the per-thread d
 static bool is_object(CUstream stream)
 {
 	return (uintptr_t)stream > 2;
+}
+
+CUstream sim_stream(CUstream stream)
+{
+	static __thread struct CUstream_st per_thread;
+
+	if (stream != CU_STREAM_PER_THREAD)
+		return is_object(stream) ? stream : NULL;
+	return &per_thread;
 }
 
 CUresult CUDAAPI cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority)
@@ -40,14 +35,13 @@ CUresult CUDAAPI cuStreamCreateWithPriority(CUstream *stream, unsigned int flags
 
 	if (rc)
 		return rc;
-	made = malloc(sizeof(*made));
+	made = calloc(1, sizeof(*made));
 	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*made = (struct CUstream_st){ctx, flags,
-				     priority < -5  ? -5
-				     : priority > 0 ? 0
-						    : priority,
-				     __atomic_fetch_add(&next_id, 1, __ATOMIC_RELAXED)};
+	made->ctx = ctx;
+	made->flags = flags;
+	made->priority = priority < -5 ? -5 : priority > 0 ? 0 : priority;
+	made->id = __atomic_fetch_add(&next_id, 1, __ATOMIC_RELAXED);
 	*stream = made;
 	return CUDA_SUCCESS;
 }
@@ -62,6 +56,7 @@ CUresult CUDAAPI cuStreamDestroy_v2(CUstream stream)
 	SIM_ENTER();
 	if (!is_object(stream))
 		return CUDA_ERROR_INVALID_HANDLE;
+	sim_capture_leave(stream);
 	free(stream);
 	return CUDA_SUCCESS;
 }
@@ -69,28 +64,6 @@ CUresult CUDAAPI cuStreamDestroy_v2(CUstream stream)
 CUresult CUDAAPI cuStreamDestroy(CUstream stream)
 {
 	return cuStreamDestroy_v2(stream);
-}
-
-CUresult CUDAAPI cuStreamQuery(CUstream stream)
-{
-	SIM_ENTER();
-	return CUDA_SUCCESS;
-}
-
-CUresult CUDAAPI cuStreamSynchronize(CUstream stream)
-{
-	CUcontext ctx;
-	CUresult rc = cuStreamGetCtx(stream, &ctx);
-
-	if (!rc)
-		sim_pool_sync(&sim.device[ctx->device]);
-	return rc;
-}
-
-CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
-{
-	SIM_ENTER();
-	return event ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult CUDAAPI cuStreamGetPriority(CUstream stream, int *priority)
@@ -132,43 +105,37 @@ CUresult CUDAAPI cuStreamGetDevice(CUstream stream, CUdevice *device)
 	return rc;
 }
 
-CUresult CUDAAPI cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
+CUresult CUDAAPI cuStreamQuery(CUstream stream)
 {
 	SIM_ENTER();
-	*status = CU_STREAM_CAPTURE_STATUS_NONE;
+	return sim_is_captured(stream) ? sim_capture_refuse(stream) : CUDA_SUCCESS;
+}
+
+CUresult CUDAAPI cuStreamSynchronize(CUstream stream)
+{
+	CUcontext ctx;
+	CUresult rc = cuStreamGetCtx(stream, &ctx);
+
+	if (rc)
+		return rc;
+	if (sim_is_captured(stream))
+		return sim_capture_refuse(stream);
+	sim_pool_sync(&sim.device[ctx->device]);
 	return CUDA_SUCCESS;
 }
 
-CUresult CUDAAPI cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status,
-					   cuuint64_t *id, CUgraph *graph,
-					   const CUgraphNode **dependencies, size_t *count)
+CUresult CUDAAPI cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags)
 {
-	return cuStreamIsCapturing(stream, status);
-}
-
-CUresult CUDAAPI cuStreamGetCaptureInfo_v3(CUstream stream, CUstreamCaptureStatus *status,
-					   cuuint64_t *id, CUgraph *graph,
-					   const CUgraphNode **dependencies,
-					   const CUgraphEdgeData **edges, size_t *count)
-{
-	return cuStreamIsCapturing(stream, status);
-}
-
-CUresult CUDAAPI cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-	static __thread CUstreamCaptureMode current;
-	CUstreamCaptureMode old = current;
-
 	SIM_ENTER();
-	current = *mode;
-	*mode = old;
-	return CUDA_SUCCESS;
+	return event ? sim_capture_wait(stream, event) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult CUDAAPI cuStreamAddCallback(CUstream stream, CUstreamCallback callback, void *data,
 				     unsigned int flags)
 {
 	SIM_ENTER();
+	if (sim_is_captured(stream))
+		return sim_capture_refuse(stream);
 	callback(stream, CUDA_SUCCESS, data);
 	return CUDA_SUCCESS;
 }
@@ -176,6 +143,8 @@ CUresult CUDAAPI cuStreamAddCallback(CUstream stream, CUstreamCallback callback,
 CUresult CUDAAPI cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data)
 {
 	SIM_ENTER();
+	if (sim_is_captured(stream))
+		return sim_capture_host(stream, function, data);
 	function(data);
 	return CUDA_SUCCESS;
 }
@@ -213,6 +182,7 @@ CUresult CUDAAPI cuEventRecord(CUevent event, CUstream stream)
 	SIM_ENTER();
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
+	sim_capture_record(event, stream);
 	clock_gettime(CLOCK_MONOTONIC, &event->when);
 	event->recorded = true;
 	event->lag = sim.event_lag;
@@ -229,6 +199,8 @@ CUresult CUDAAPI cuEventQuery(CUevent event)
 	SIM_ENTER();
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (sim_capture_has(event))
+		return CUDA_ERROR_CAPTURED_EVENT;
 	if (event->lag <= 0)
 		return CUDA_SUCCESS;
 	event->lag--;
@@ -240,6 +212,8 @@ CUresult CUDAAPI cuEventSynchronize(CUevent event)
 	SIM_ENTER();
 	if (!event)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (sim_capture_has(event))
+		return CUDA_ERROR_CAPTURED_EVENT;
 	event->lag = 0;
 	sim_pool_sync(&sim.device[event->ctx->device]);
 	return CUDA_SUCCESS;
