@@ -18,8 +18,10 @@ SIM_LDFLAGS = -shared -Wl,-Bsymbolic -Wl,-z,defs -Wl,-soname,$(@F) -pthread -ldl
 
 sim_driver_o := $(patsubst $(SIM_DIR)/%.c,$(SIM)/%.o,$(wildcard $(SIM_DIR)/driver/*.c))
 sim_rt_c := $(wildcard $(SIM_DIR)/runtime/*.c)
-sim_rt13_o := $(patsubst $(SIM_DIR)/runtime/%.c,$(SIM)/rt13/%.o,$(sim_rt_c))
-sim_rt12_o := $(patsubst $(SIM_DIR)/runtime/%.c,$(SIM)/rt12/%.o,$(sim_rt_c))
+# ordered.c twice: see there.
+sim_rt_o := $(patsubst $(SIM_DIR)/runtime/%.c,%.o,$(sim_rt_c)) ordered-pt.o
+sim_rt13_o := $(addprefix $(SIM)/rt13/,$(sim_rt_o))
+sim_rt12_o := $(addprefix $(SIM)/rt12/,$(sim_rt_o))
 
 SIM_LIBS := $(if $(CUDA13),$(SIM)/libcuda.so.1 $(SIM)/libcudart.so.13 $(SIM)/libnvidia-ml.so.1) \
 	    $(if $(CUDA12),$(SIM)/libcudart.so.12)
@@ -46,6 +48,15 @@ $(SIM)/rt13/%.o: $(SIM_DIR)/runtime/%.c | $(SIM)/rt13
 $(SIM)/rt12/%.o: $(SIM_DIR)/runtime/%.c | $(SIM)/rt12 $(SIM)/crt12/crt
 	$(call say,CC,$< (12))
 	$(Q)$(CC) $(SIM_CFLAGS) -isystem $(CUDA12) -isystem $(SIM)/crt12 -c $< -o $@
+
+$(SIM)/rt13/ordered-pt.o: $(SIM_DIR)/runtime/ordered.c | $(SIM)/rt13
+	$(call say,CC,$< (13, per thread))
+	$(Q)$(CC) $(SIM_CFLAGS) -DCUDA_API_PER_THREAD_DEFAULT_STREAM -isystem $(CUDA13) -c $< -o $@
+
+$(SIM)/rt12/ordered-pt.o: $(SIM_DIR)/runtime/ordered.c | $(SIM)/rt12 $(SIM)/crt12/crt
+	$(call say,CC,$< (12, per thread))
+	$(Q)$(CC) $(SIM_CFLAGS) -DCUDA_API_PER_THREAD_DEFAULT_STREAM -isystem $(CUDA12) \
+		-isystem $(SIM)/crt12 -c $< -o $@
 
 # Only this one folder of the other version may be seen, not its headers.
 $(SIM)/crt12/crt:

@@ -2,10 +2,12 @@
 /*
  * launch.c - compiled-in kernels: registration, the launch protocol of compiled code, attributes.
  *
- * A kernel does nothing, so it is never given to the driver. Variables live in their host shadow.
+ * A kernel does nothing, but it is loaded and launched like any other: all that are compiled in are
+ * one library, loaded at the first launch. Variables live in their host shadow.
  */
 #include "rt.h"
 
+#include <pthread.h>
 #include <string.h>
 
 /* Called by compiled code, declared in no public header. */
@@ -86,28 +88,29 @@ cudaError_t CUDARTAPI __cudaGetKernel(cudaKernel_t *kernel, const void *function
 	return cudaSuccess;
 }
 
+/* One kernel stands for all: nobody can tell them apart. */
+cudaError_t rt_kernel(const void *host, CUfunction *ret_function)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static const char image[] = "simulated";
+	static CUlibrary library;
+	static CUkernel kernel;
+	cudaError_t rc = rt_enter();
+
+	pthread_mutex_lock(&lock);
+	if (!rc && !library)
+		rc = rt_result(
+			DRV(cuLibraryLoadData)(&library, image, NULL, NULL, 0, NULL, NULL, 0));
+	if (!rc && !kernel)
+		rc = rt_result(DRV(cuLibraryGetKernel)(&kernel, library, "kernel"));
+	pthread_mutex_unlock(&lock);
+	return rc ? rc : rt_result(DRV(cuKernelGetFunction)(ret_function, kernel));
+}
+
 cudaError_t CUDARTAPI __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void **args,
 					 size_t shared, cudaStream_t stream)
 {
-	return rt_enter();
-}
-
-cudaError_t CUDARTAPI cudaLaunchKernel(const void *function, dim3 grid, dim3 block, void **args,
-				       size_t shared, cudaStream_t stream)
-{
-	return rt_enter();
-}
-
-cudaError_t CUDARTAPI cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *function,
-					  void **args)
-{
-	return rt_enter();
-}
-
-cudaError_t CUDARTAPI cudaLaunchCooperativeKernel(const void *function, dim3 grid, dim3 block,
-						  void **args, size_t shared, cudaStream_t stream)
-{
-	return rt_enter();
+	return cudaLaunchKernel(kernel, grid, block, args, shared, stream);
 }
 
 cudaError_t CUDARTAPI cudaFuncGetAttributes(struct cudaFuncAttributes *attributes,
@@ -151,20 +154,6 @@ cudaError_t CUDARTAPI cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks,
 cudaError_t CUDARTAPI cudaGetSymbolAddress(void **ptr, const void *symbol)
 {
 	*ptr = (void *)(uintptr_t)symbol;
-	return rt_enter();
-}
-
-cudaError_t CUDARTAPI cudaMemcpyToSymbol(const void *symbol, const void *from, size_t size,
-					 size_t offset, enum cudaMemcpyKind kind)
-{
-	memcpy((char *)(uintptr_t)symbol + offset, from, size);
-	return rt_enter();
-}
-
-cudaError_t CUDARTAPI cudaMemcpyFromSymbol(void *to, const void *symbol, size_t size, size_t offset,
-					   enum cudaMemcpyKind kind)
-{
-	memcpy(to, (const char *)symbol + offset, size);
 	return rt_enter();
 }
 

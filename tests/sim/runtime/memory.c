@@ -88,58 +88,6 @@ cudaError_t CUDARTAPI cudaMemGetInfo(size_t *free_bytes, size_t *total)
 	RT_CALL(cuMemGetInfo_v2, free_bytes, total);
 }
 
-static cudaError_t malloc_async(void *alloc, void **ptr, size_t size, cudaStream_t stream)
-{
-	cudaError_t rc = rt_enter();
-
-	if (rc || !ptr)
-		return rc ? rc : rt_fail(cudaErrorInvalidValue);
-	*ptr = NULL;
-	if (!size)
-		return cudaSuccess;
-	return rt_result(((__typeof__(&cuMemAllocAsync))alloc)((CUdeviceptr *)ptr, size, stream));
-}
-
-cudaError_t CUDARTAPI cudaMallocAsync(void **ptr, size_t size, cudaStream_t stream)
-{
-	rt_load();
-	return malloc_async(rt_driver.cuMemAllocAsync, ptr, size, stream);
-}
-
-cudaError_t CUDARTAPI cudaFreeAsync(void *ptr, cudaStream_t stream)
-{
-	RT_CALL(cuMemFreeAsync, RT_PTR(ptr), stream);
-}
-
-cudaError_t CUDARTAPI cudaMallocFromPoolAsync(void **ptr, size_t size, cudaMemPool_t pool,
-					      cudaStream_t stream)
-{
-	RT_CALL(cuMemAllocFromPoolAsync, (CUdeviceptr *)ptr, size, pool, stream);
-}
-
-/* What programs compiled with a per-thread default stream call. */
-cudaError_t CUDARTAPI cudaMallocAsync_ptsz(void **ptr, size_t size, cudaStream_t stream);
-cudaError_t CUDARTAPI cudaFreeAsync_ptsz(void *ptr, cudaStream_t stream);
-cudaError_t CUDARTAPI cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t pool,
-						   cudaStream_t stream);
-
-cudaError_t CUDARTAPI cudaMallocAsync_ptsz(void **ptr, size_t size, cudaStream_t stream)
-{
-	rt_load();
-	return malloc_async(rt_driver.cuMemAllocAsync_ptsz, ptr, size, stream);
-}
-
-cudaError_t CUDARTAPI cudaFreeAsync_ptsz(void *ptr, cudaStream_t stream)
-{
-	RT_CALL(cuMemFreeAsync_ptsz, RT_PTR(ptr), stream);
-}
-
-cudaError_t CUDARTAPI cudaMallocFromPoolAsync_ptsz(void **ptr, size_t size, cudaMemPool_t pool,
-						   cudaStream_t stream)
-{
-	RT_CALL(cuMemAllocFromPoolAsync_ptsz, (CUdeviceptr *)ptr, size, pool, stream);
-}
-
 cudaError_t CUDARTAPI cudaDeviceGetDefaultMemPool(cudaMemPool_t *pool, int device)
 {
 	RT_CALL(cuDeviceGetDefaultMemPool, pool, device);
@@ -212,17 +160,6 @@ cudaError_t CUDARTAPI cudaPointerGetAttributes(struct cudaPointerAttributes *att
 	return cudaSuccess;
 }
 
-cudaError_t CUDARTAPI cudaMemcpy(void *to, const void *from, size_t size, enum cudaMemcpyKind kind)
-{
-	RT_CALL(cuMemcpy, RT_PTR(to), RT_PTR(from), size);
-}
-
-cudaError_t CUDARTAPI cudaMemcpyAsync(void *to, const void *from, size_t size,
-				      enum cudaMemcpyKind kind, cudaStream_t stream)
-{
-	RT_CALL(cuMemcpyAsync, RT_PTR(to), RT_PTR(from), size, stream);
-}
-
 cudaError_t CUDARTAPI cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device,
 				     size_t size)
 {
@@ -233,44 +170,4 @@ cudaError_t CUDARTAPI cudaMemcpyPeerAsync(void *to, int to_device, const void *f
 					  int from_device, size_t size, cudaStream_t stream)
 {
 	RT_CALL(cuMemcpyAsync, RT_PTR(to), RT_PTR(from), size, stream);
-}
-
-cudaError_t CUDARTAPI cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from,
-					size_t from_pitch, size_t width, size_t height,
-					enum cudaMemcpyKind kind, cudaStream_t stream)
-{
-	CUDA_MEMCPY2D copy = {
-		.srcMemoryType = CU_MEMORYTYPE_DEVICE,
-		.srcDevice = RT_PTR(from),
-		.srcPitch = from_pitch,
-		.dstMemoryType = CU_MEMORYTYPE_DEVICE,
-		.dstDevice = RT_PTR(to),
-		.dstPitch = to_pitch,
-		.WidthInBytes = width,
-		.Height = height,
-	};
-
-	RT_CALL(cuMemcpy2DAsync_v2, &copy, stream);
-}
-
-cudaError_t CUDARTAPI cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch,
-				   size_t width, size_t height, enum cudaMemcpyKind kind)
-{
-	return cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, height, kind, NULL);
-}
-
-cudaError_t CUDARTAPI cudaMemset(void *ptr, int value, size_t size)
-{
-	RT_CALL(cuMemsetD8_v2, RT_PTR(ptr), (unsigned char)value, size);
-}
-
-cudaError_t CUDARTAPI cudaMemsetAsync(void *ptr, int value, size_t size, cudaStream_t stream)
-{
-	RT_CALL(cuMemsetD8Async, RT_PTR(ptr), (unsigned char)value, size, stream);
-}
-
-cudaError_t CUDARTAPI cudaMemset2DAsync(void *ptr, size_t pitch, int value, size_t width,
-					size_t height, cudaStream_t stream)
-{
-	RT_CALL(cuMemsetD2D8Async, RT_PTR(ptr), pitch, (unsigned char)value, width, height, stream);
 }

@@ -50,6 +50,9 @@ CUresult rt_resolve(const char *name, void **ret_pfn, int version, unsigned long
 /* device.c: the runtime's lazy start; the current device's primary context is made current. */
 cudaError_t rt_enter(void);
 
+/* launch.c: the driver's function for a compiled-in kernel, loaded when it is first asked for. */
+cudaError_t rt_kernel(const void *host, CUfunction *ret_function);
+
 /* error.c: remembers a failure for cudaGetLastError and returns it. */
 cudaError_t rt_fail(cudaError_t error);
 
