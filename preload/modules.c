@@ -29,6 +29,7 @@ static uint32_t count;
 static uint64_t version; /* loads and unloads seen by the table */
 static uint32_t last_id;
 static uint32_t generation = 1, closing;
+GT_TLS volatile bool inside; /* this thread holds the lock */
 
 bool gt_modules_unsettled(void)
 {
@@ -136,6 +137,25 @@ static void describe(const struct dl_phdr_info *info, struct gt_module *m)
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
+/*
+ * dlclose is no hook that records, so no guard keeps a signal handler out that allocates while its
+ * own thread is in here: the handler goes without the table.
+ */
+static bool lock_table(void)
+{
+	if (inside)
+		return false;
+	inside = true;
+	gt_lock(&lock);
+	return true;
+}
+
+static void unlock_table(void)
+{
+	gt_unlock(&lock);
+	inside = false;
+}
+
 /* Under the lock. NULL: no known object has code there. */
 static struct gt_module *search(uint64_t address)
 {
@@ -169,10 +189,11 @@ static bool seen(const struct gt_module *m)
 	const struct gt_module *old;
 	bool is;
 
-	gt_lock(&lock);
+	if (!lock_table())
+		return false;
 	old = search(m->start);
 	is = old && old->id && same_place(old, m);
-	gt_unlock(&lock);
+	unlock_table();
 	return is;
 }
 
@@ -299,9 +320,10 @@ static void refresh(void)
 		return;
 	dl_iterate_phdr(copy_module, s);
 	sort(s->module, s->n);
-	gt_lock(&lock);
-	merge(s);
-	gt_unlock(&lock);
+	if (lock_table()) {
+		merge(s);
+		unlock_table();
+	}
 	gt_unmap(s, sizeof(*s));
 }
 
@@ -375,9 +397,10 @@ static void record_module(uint64_t address)
 		length = s->path_length ? 0 : readlink("/proc/self/exe", s->path, sizeof(s->path));
 		if (length > 0)
 			s->path_length = (size_t)length;
-		gt_lock(&lock);
-		define(s);
-		gt_unlock(&lock);
+		if (lock_table()) {
+			define(s);
+			unlock_table();
+		}
 	}
 	gt_unmap(s, sizeof(*s));
 }
@@ -386,11 +409,12 @@ static bool find(uint64_t address, struct gt_module *ret)
 {
 	const struct gt_module *m;
 
-	gt_lock(&lock);
+	if (!lock_table())
+		return false;
 	m = search(address);
 	if (m)
 		*ret = *m;
-	gt_unlock(&lock);
+	unlock_table();
 	return m != NULL;
 }
 
@@ -407,6 +431,7 @@ bool gt_module_find(uint64_t address, struct gt_module *ret)
 void gt_modules_forget(void)
 {
 	lock = (struct gt_lock){0};
+	inside = false;
 	table = NULL;
 	count = last_id = closing = 0;
 	version = unloads = 0;

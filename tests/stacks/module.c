@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A loadable module; compilations with other FRAME have the same layout and other frame sizes, those
- * with other BUILD nothing but another build-id.
+ * A loadable module; compilations with other FRAME have the same layout and other frame sizes,
+ * those with other BUILD nothing but another build-id.
  */
 const char *build_of_module(void);
 void enter(void (*call)(void *), void *arg);

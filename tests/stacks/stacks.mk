@@ -75,7 +75,7 @@ STACK_MODULES := $(patsubst %,$(T_STACKS)/module_%.so,200_a 200_b 296_a) $(T_STA
 
 $(T_STACKS)/torch_check.so: $(patsubst %,$(T_STACKS)/pic_%.o,torch_check check double) $(STACK_OBJ)
 	$(call say,LD,$@)
-	$(Q)$(CC) -shared -o $@ $^ -pthread -ldl -lgcc_s
+	$(Q)$(CC) -shared -Wl,--wrap=gt_walk -o $@ $^ -pthread -ldl -lgcc_s
 
 $(T_STACKS)/pic_%.o: tests/stacks/%.c
 	@mkdir -p $(@D)

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/types.h>
-#include "../../preload/preload.h"
+#include "../../preload/unwind.h"
 #include "check.h"
 
 struct device {
@@ -22,6 +22,22 @@ typedef void report_fn(void *ptr, int64_t size, uint64_t allocated, uint64_t res
 		       struct device device);
 
 __attribute__((visibility("default"))) report_fn REPORT;
+
+/* The linker puts this before gt_walk (--wrap): how much of the stacks was taken over as it was? */
+enum gt_unwound __real_gt_walk(struct gt_stack *s, const struct gt_regs *regs, uint32_t *ret_kept);
+enum gt_unwound __wrap_gt_walk(struct gt_stack *s, const struct gt_regs *regs, uint32_t *ret_kept);
+
+static uint64_t tails, frames_kept, frames_pushed;
+
+enum gt_unwound __wrap_gt_walk(struct gt_stack *s, const struct gt_regs *regs, uint32_t *ret_kept)
+{
+	enum gt_unwound how = __real_gt_walk(s, regs, ret_kept);
+
+	__atomic_add_fetch(&tails, *ret_kept > 0, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&frames_kept, *ret_kept, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&frames_pushed, s->pushed, __ATOMIC_RELAXED);
+	return how;
+}
 
 static void start(void)
 {
@@ -77,8 +93,9 @@ __attribute__((destructor)) static void report(void)
 	fprintf(f,
 		"captures=%lu different=%lu lost=%lu truncated=%lu incomplete=%lu frames=%lu "
 		"deepest=%lu "
-		"nodes=%u modules=%u unloads=%u duplicates=%u\n",
+		"nodes=%u modules=%u unloads=%u duplicates=%u tails=%lu kept=%lu walked=%lu\n",
 		t.captures, t.different, t.lost, t.truncated, t.incomplete, t.frames, t.deepest,
-		double_nodes(), double_modules(), double_unloads(), double_duplicates());
+		double_nodes(), double_modules(), double_unloads(), double_duplicates(), tails,
+		frames_kept, frames_pushed);
 	fclose(f);
 }
