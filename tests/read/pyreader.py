@@ -319,7 +319,7 @@ class Lane:
         chunks.sort(key=lambda chunk: chunk[0]["seq"])
         events = [event for chunk in chunks for event in chunk]
         sealed = events[-1]["seq"] if events else 0
-        for seq in range(max(sealed + 1, self.seq - self.cap + 1, 1), self.seq + 1):
+        for seq in range(max(sealed, min(self.sealed, self.seq + 1 - self.cap), 0) + 1, self.seq + 1):
             event = self.cell(seq)
             if event:
                 events.append(event)
