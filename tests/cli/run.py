@@ -290,6 +290,7 @@ def messages(bench, path):
     says(bench, 2, ["GPU 9"], "peak", "--device", "9", path)
     says(bench, 2, ["--format"], "peak", "--format", "xml", path)
     says(bench, 2, ["no request"], "at", "oom", bench.quiet)
+    says(bench, 2, ["no request"], "at", "oom", "--format", "json", bench.quiet)
     equal(bench.gputrace().returncode, 2, "status without arguments")
 
 

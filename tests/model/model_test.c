@@ -233,6 +233,13 @@ static void check_peak(const struct program *program, size_t l, enum gt_total to
 		sum += state.holds[i].bytes;
 	}
 	cr_assert_eq(sum, state.bytes);
+	/* The rule for site lines alone, also where the history would do. */
+	for (size_t i = 0; i < lane->site_count; i++) {
+		bool counts = lane->site_defs[i].mask & 1u << total;
+
+		cr_assert_eq(gt_site_at_peak(lane, i, (int)total),
+			     counts ? site_bytes(then, (uint32_t)i) : 0);
+	}
 	gt_state_clear(&state);
 	free(then);
 	free(all);
@@ -342,6 +349,26 @@ Test(series, equals_brute_force)
 	}
 }
 
+static const char *key_of(const struct gt_diff_row *row)
+{
+	return row->b ? row->b->label.key : row->a->label.key;
+}
+
+/* What both sides hold under one key is one row. */
+static void check_joined(const struct gt_diff *diff)
+{
+	for (size_t i = 0; i < diff->count; i++)
+		for (size_t j = 0; j < i; j++) {
+			const struct gt_row *a =
+				diff->rows[i].b ? diff->rows[i].b : diff->rows[i].a;
+			const struct gt_row *b =
+				diff->rows[j].b ? diff->rows[j].b : diff->rows[j].a;
+
+			cr_assert(a->torch != b->torch ||
+				  strcmp(key_of(&diff->rows[i]), key_of(&diff->rows[j])));
+		}
+}
+
 static struct gt_rows rows_at_peak(struct program *program, struct gt_symbols *symbols,
 				   enum gt_by by, uint64_t *ret_bytes)
 {
@@ -379,6 +406,7 @@ Test(diff, rows_add_up_for_every_grouping_of_random_pairs)
 				sum += (int64_t)diff.rows[i].bytes_b -
 				       (int64_t)diff.rows[i].bytes_a;
 			cr_assert_eq(sum, (int64_t)bytes_b - (int64_t)bytes_a);
+			check_joined(&diff);
 			cr_assert_eq(diff.bytes_a, bytes_a);
 			cr_assert_eq(diff.bytes_b, bytes_b);
 			gt_diff_clear(&diff);

@@ -240,13 +240,14 @@ static int json(struct gt_out *out, const struct gt_args *args, const struct gt_
 {
 	static const char *const names[] = {"peak", "oom", "end", "time"};
 	json_t *answer = gt_json_answer("at"), *devices = json_array(), *holders = json_array();
+	int status = 0;
 
-	for (size_t i = 0; i < places->count; i++) {
+	for (size_t i = 0; !status && i < places->count; i++) {
 		struct view view = {0};
-		int status = open_view(args, &places->places[i], &view);
 
+		status = open_view(args, &places->places[i], &view);
 		if (status)
-			return status;
+			break;
 		json_array_append_new(devices, json_device(&view));
 		append_holders(holders, args, &view);
 		close_view(&view);
@@ -256,8 +257,11 @@ static int json(struct gt_out *out, const struct gt_args *args, const struct gt_
 	json_object_set_new(answer, "by", json_string(gt_by_name(args->by)));
 	json_object_set_new(answer, "devices", devices);
 	json_object_set_new(answer, "holders", sorted(holders));
-	gt_json_print(out, answer);
-	return 0;
+	if (status)
+		json_decref(answer);
+	else
+		gt_json_print(out, answer);
+	return status;
 }
 
 static int print(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)

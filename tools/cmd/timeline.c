@@ -163,14 +163,15 @@ static json_t *json_points(const struct gt_series *series)
 static int json(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)
 {
 	json_t *answer = gt_json_answer("timeline"), *devices = json_array();
+	int status = 0;
 
-	for (size_t i = 0; i < places->count; i++) {
+	for (size_t i = 0; !status && i < places->count; i++) {
 		const struct gt_place *place = &places->places[i];
 		struct gt_series series;
-		int status = get_series(place, span_of(args, place), slices_of(args), &series);
 
+		status = get_series(place, span_of(args, place), slices_of(args), &series);
 		if (status)
-			return status;
+			break;
 		json_array_append_new(
 			devices,
 			json_pack("{s:I, s:o, s:o, s:o, s:o}", "pid",
@@ -182,8 +183,11 @@ static int json(struct gt_out *out, const struct gt_args *args, const struct gt_
 		gt_series_clear(&series);
 	}
 	json_object_set_new(answer, "devices", devices);
-	gt_json_print(out, answer);
-	return 0;
+	if (status)
+		json_decref(answer);
+	else
+		gt_json_print(out, answer);
+	return status;
 }
 
 static int print(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)
