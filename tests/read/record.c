@@ -9,8 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "../../preload/preload.h"
-
-#define NODES 100
+#include "../recorder/model.h" /* FAKE_STACKS: what fake.c defines */
 
 struct block {
 	uint64_t addr, size;
@@ -59,7 +58,7 @@ static void do_alloc(struct worker *w)
 		.addr = b.addr,
 		.size = b.size,
 		.stream = gt_def_stream(w->device, below(w, 4)),
-		.where.native = 1 + (uint32_t)below(w, NODES),
+		.where.native = 1 + (uint32_t)below(w, FAKE_STACKS),
 	};
 
 	for (size_t i = 0; i < w->live_count; i++) {
@@ -100,15 +99,6 @@ static void *work(void *arg)
 	return NULL;
 }
 
-static void define_nodes(void)
-{
-	for (uint32_t id = 1; id <= NODES; id++) {
-		struct gt_rec_node node = {.rec.kind = GT_REC_NODE, .id = id, .pc = 4096 * id};
-
-		gt_def_append(&node.rec, sizeof(node), NULL, 0, NULL, 0);
-	}
-}
-
 int main(int argc, char **argv)
 {
 	struct worker workers[16] = {0};
@@ -116,7 +106,6 @@ int main(int argc, char **argv)
 
 	if (argc != 6 || (threads = atoi(argv[4])) < 1 || threads > 16 || !gt_recording())
 		return 2;
-	define_nodes();
 	for (int i = 0; i < threads; i++) {
 		struct worker *w = &workers[i];
 		char path[512];
