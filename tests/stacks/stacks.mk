@@ -103,7 +103,7 @@ check-unwind-mutants: $(UNWIND_OBJ) $(STACK_MODULES)
 		$(UNWIND_OBJ) -- $(STACK_MODULES) $(T_STACKS)
 
 .PHONY: check-unwind-torch
-check-unwind-torch: $(T_STACKS)/torch_check.so sim
-	$(Q)tests/stacks/torch_test $<
+check-unwind-torch: $(T_STACKS)/torch_check.so $(O)/libgputrace.so sim
+	$(Q)GT_BUILD=$(abspath $(O)) tests/stacks/torch_test $< $(O)/libgputrace.so
 
 -include $(wildcard $(T_STACKS)/*.d)
