@@ -19,3 +19,10 @@ SCENES
 const struct scenes *const all_scenes[] = {SCENES};
 #undef X
 const unsigned scenes_count = sizeof(all_scenes) / sizeof(all_scenes[0]);
+
+uint32_t hook(void)
+{
+	static unsigned turn;
+
+	return check_hooks[__atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED) % check_hook_count]();
+}

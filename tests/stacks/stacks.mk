@@ -60,6 +60,11 @@ $(T_STACKS)/corrupt: $(patsubst %,$(T_STACKS)/%.o,corrupt double) $(STACK_OBJ)
 	$(call say,LD,$@)
 	$(Q)$(CC) -pthread -o $@ $^ -ldl
 
+# Its own tables are what it reads: other compilations of the scenes make them richer.
+$(T_STACKS)/cfi_fuzz: $(T_STACKS)/cfi_fuzz.o $(filter-out $(T_STACKS)/unwind.o,$(UNWIND_OBJ))
+	$(call say,LD,$@)
+	$(Q)$(CXX) -pthread -o $@ $^ -ldl -lgcc_s
+
 # Frames of other sizes in code of the same size; and the same code in another build.
 $(T_STACKS)/module_%.so: tests/stacks/module.c
 	@mkdir -p $(@D)
@@ -82,11 +87,12 @@ $(T_STACKS)/pic_%.o: tests/stacks/%.c
 	$(Q)$(CC) $(STACK_CFLAGS) -fPIC -fvisibility=hidden -c -o $@ $<
 
 .PHONY: check-unwind
-check-unwind: $(T_STACKS)/unwind $(T_STACKS)/corrupt $(STACK_MODULES)
+check-unwind: $(T_STACKS)/unwind $(T_STACKS)/corrupt $(T_STACKS)/cfi_fuzz $(STACK_MODULES)
 	$(Q)timeout 120 $(T_STACKS)/unwind $(STACK_MODULES) $(T_STACKS)
 	$(Q)for u in libgcc libunwind; do CHECK_UNWINDER=$$u timeout 120 $(T_STACKS)/unwind \
 		$(STACK_MODULES) $(T_STACKS) || exit 1; done
 	$(Q)timeout 120 $(T_STACKS)/corrupt $(firstword $(STACK_MODULES)) $(T_STACKS) 1000
+	$(Q)timeout 120 $(T_STACKS)/cfi_fuzz 1000000
 
 $(T_STACKS)/bench: tests/bench/unwind.c $(T_STACKS)/double.o $(STACK_OBJ)
 	$(call say,CC,$@)

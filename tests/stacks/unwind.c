@@ -20,13 +20,6 @@
 static int failures;
 static char **arguments;
 
-uint32_t hook(void)
-{
-	static unsigned turn;
-
-	return check_hooks[__atomic_fetch_add(&turn, 1, __ATOMIC_RELAXED) % check_hook_count]();
-}
-
 static void judge(const char *name, bool good, const char *why)
 {
 	if (good)
