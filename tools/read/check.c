@@ -42,6 +42,7 @@ static void same(struct check *c, const char *what, uint64_t derived, uint64_t s
 		       (unsigned long long)stored);
 }
 
+/* Blocks are the truth: each site's line must be what its live blocks add up to. */
 static void check_sites(struct check *c)
 {
 	const struct gt_trace_lane *lane = c->lane;
@@ -86,6 +87,7 @@ static void check_total(struct check *c, int k)
 		       (unsigned long long)peak, (unsigned long long)ctr->peak[k]);
 }
 
+/* One key, one block; the count is kept with every event. */
 static void check_blocks(struct check *c)
 {
 	const struct gt_trace_lane *lane = c->lane;

@@ -68,6 +68,7 @@ static inline const uint8_t *varint(const uint8_t *p, const uint8_t *end, uint64
 	return p + __builtin_ctzll(stops) / 8 + 1;
 }
 
+/* Exactly count values must use up exactly the column. */
 static bool read_varints(const uint8_t *p, const uint8_t *end, uint64_t *values, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -87,6 +88,7 @@ static bool read_bytes(const uint8_t *p, const uint8_t *end, uint64_t *values, s
 	return true;
 }
 
+/* Zigzag undone and summed, modulo 2^64 as the writer subtracted: no overflow is an error. */
 static void sum_deltas(uint64_t *values, size_t count)
 {
 	uint64_t value = 0;
@@ -97,6 +99,7 @@ static void sum_deltas(uint64_t *values, size_t count)
 	}
 }
 
+/* Addresses and sizes are multiples of 512 mostly: rotated, their deltas are small. */
 static void rotate_back(uint64_t *values, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -126,6 +129,7 @@ static bool read_values(unsigned int coding, const uint8_t *p, const uint8_t *en
 	}
 }
 
+/* Branch-free, since it nearly always holds; clamp only then looks at each value again. */
 static bool within(uint64_t *values, size_t count, uint64_t max, bool clamp)
 {
 	uint64_t over = 0;
@@ -164,6 +168,7 @@ static const char *read_column(const struct gt_column *column, const uint8_t *p,
 	return NULL;
 }
 
+/* Columns come in any order; unknown ones belong to later versions. */
 static const char *read_columns(const uint8_t *p, size_t length, const struct gt_limits *limits,
 				struct values *v, size_t count, uint64_t *scratch)
 {
@@ -215,6 +220,7 @@ static void spread(unsigned int id, const uint64_t *values, struct gt_event *eve
 #undef COLUMN
 }
 
+/* A fixed number of events at a time stays in the first cache while all columns pass over it. */
 static void build_events(const struct values *v, struct gt_event *events, size_t count)
 {
 	struct gt_event all = {0}; /* what every event has in common */
@@ -248,6 +254,7 @@ const char *gt_columns_decode(const uint8_t *raw, size_t length, const struct gt
 	return bad;
 }
 
+/* Cells need no limits here: whoever hands such an event out asks gt_event_within. */
 void gt_event_of_cell(const struct gt_cell *cell, uint32_t lane, struct gt_event *ret)
 {
 	*ret = (struct gt_event){

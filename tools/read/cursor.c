@@ -25,6 +25,7 @@ void gt_cursor_release(struct gt_cursor *c)
 	free(c->scratch);
 }
 
+/* Binary searches: a seek into the middle costs no more than the next step of a walk. */
 static const struct gt_stretch *stretch_of(const struct gt_history *h, uint64_t seq)
 {
 	size_t low = 0, high = h->stretch_count, middle;
@@ -72,6 +73,10 @@ static int make_room(struct gt_cursor *c, size_t count)
 	return 0;
 }
 
+/*
+ * events_count is 0 while the buffer is not whole, so that a failure leaves nothing to be taken for
+ * an event later.
+ */
 static int decode_chunk(struct gt_cursor *c, const struct gt_chunk_at *chunk, struct gt_error *err)
 {
 	const char *bad;
@@ -92,6 +97,7 @@ static int decode_chunk(struct gt_cursor *c, const struct gt_chunk_at *chunk, st
 	return 0;
 }
 
+/* Walks reach here once per chunk, and the frame once per extent. */
 static int load_chunk(struct gt_cursor *c, uint64_t seq, struct gt_error *err)
 {
 	const struct gt_stretch *stretch = stretch_of(c->history, seq);
@@ -157,6 +163,7 @@ struct gt_cursor *gt_cursor_free(struct gt_cursor *c)
 	return NULL;
 }
 
+/* Callers of the walk cannot retry: for them a recycled extent is an error that says what to do. */
 static const struct gt_event *step(struct gt_cursor *c, uint64_t seq, struct gt_error *err)
 {
 	const struct gt_event *event;

@@ -37,6 +37,10 @@ static struct gt_block_of_text *new_text_block(struct gt_reader *reader, size_t 
 	return block;
 }
 
+/*
+ * Text outlives the buffer that its record was read into; one terminator more, because consumers
+ * print it. Blocks are never moved, so pointers into them stay.
+ */
 static const char *keep_text(struct defs *d, const uint8_t *text, uint32_t length,
 			     struct gt_bytes *ret)
 {
@@ -62,6 +66,8 @@ static const char *keep_text(struct defs *d, const uint8_t *text, uint32_t lengt
 		 ? NULL                                                                           \
 		 : memset(&(d)->trace->table##s[(d)->trace->table##_count++], 0,                  \
 			  sizeof(*(d)->trace->table##s)))
+
+/* ---- one function per kind of record: NULL, or what is wrong with it ------------------------- */
 
 static const char *add_info(struct defs *d, const void *rec, const uint8_t *text, size_t room)
 {
@@ -113,6 +119,7 @@ static const char *add_module(struct defs *d, const void *rec, const uint8_t *te
 	return keep_text(d, text, r->path_length, &module->path);
 }
 
+/* Nodes that were defined before keep the module; only those that follow cannot lie in it. */
 static const char *add_unload(struct defs *d, const void *rec, const uint8_t *text, size_t room)
 {
 	const struct gt_rec_unload *r = rec;
@@ -153,6 +160,7 @@ static uint32_t module_at(struct defs *d, uint64_t pc)
 	return 0;
 }
 
+/* parent < id makes every chain end: nobody who follows one needs to count its steps. */
 static const char *add_node(struct defs *d, const void *rec, const uint8_t *text, size_t room)
 {
 	const struct gt_rec_node *r = rec;
@@ -315,6 +323,7 @@ static const struct {
 
 #define KINDS (sizeof(records) / sizeof(records[0]))
 
+/* Kinds of later versions are skipped, by their length. */
 static const char *add_record(struct defs *d, const uint8_t *at, const struct gt_rec *rec)
 {
 	const size_t size = rec->kind < KINDS ? records[rec->kind].size : 0;
@@ -346,6 +355,8 @@ static const char *read_records(struct defs *d, const uint8_t *bytes, size_t len
 	return NULL;
 }
 
+/* In a partial trace what stands before the first bad record counts; what follows cannot be found.
+ */
 static int read_extent(struct defs *d, const struct gt_extent *e, struct gt_error *err)
 {
 	const struct gt_source *source = &d->reader->source;

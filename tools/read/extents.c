@@ -29,6 +29,7 @@ static bool head_copy(const struct gt_source *source, uint64_t at, struct gt_ext
 	return false;
 }
 
+/* NULL, or why nothing behind this head can be believed. */
 static const char *head_bad(const struct gt_extent *e, uint64_t at, uint64_t room, bool partial)
 {
 	if (e->kind == 0)
@@ -46,6 +47,7 @@ static const char *head_bad(const struct gt_extent *e, uint64_t at, uint64_t roo
 	return NULL;
 }
 
+/* Loaded once: an extent that is listed later is none of this walk's business. */
 static uint64_t listed_end(struct gt_source *source)
 {
 	uint64_t end = gt_source_word(source, offsetof(struct gt_header, end));
@@ -61,6 +63,7 @@ static uint64_t length_at(const struct gt_source *source, uint64_t at)
 	return gt_source_word(source, at + offsetof(struct gt_extent, length));
 }
 
+/* From here on length and used are inside the file, whatever the head says. */
 static int keep(struct gt_extents *list, struct gt_extent *e, uint64_t room)
 {
 	if (e->length > room)

@@ -47,6 +47,8 @@ struct gt_follow *gt_follow_close(struct gt_follow *f)
 	return NULL;
 }
 
+/* A new lane starts at event 1, so that its first events count as missed if they are gone already.
+ */
 static int add_lane(struct gt_follow *f, const struct gt_extent *e, struct gt_error *err)
 {
 	struct followed *lane = calloc(1, sizeof(*lane));
@@ -67,6 +69,7 @@ static int add_lane(struct gt_follow *f, const struct gt_extent *e, struct gt_er
 	return 0;
 }
 
+/* Lanes appear with their first event; looked for only when all known ones have nothing new. */
 static int find_lanes(struct gt_follow *f, struct gt_error *err)
 {
 	int rc = gt_extents_list(&f->source, false, &f->extents, err);

@@ -35,6 +35,7 @@ const char *gt_chunk_bad(const struct gt_chunk *c, uint32_t lane, uint64_t room)
 	return NULL;
 }
 
+/* The decoder is kept from extent to extent: its window is the expensive part of it. */
 static int reset(struct gt_frame *frame, const struct gt_extent *extent)
 {
 	if (!frame->stream) {
@@ -52,6 +53,7 @@ static int reset(struct gt_frame *frame, const struct gt_extent *extent)
 	return 0;
 }
 
+/* Doubling here too: raw bytes are known chunk by chunk only. */
 static int reserve(uint8_t **buffer, size_t *capacity, size_t want)
 {
 	uint8_t *bigger;
@@ -85,6 +87,10 @@ static bool unpack(struct gt_frame *frame, const struct gt_chunk *chunk, const u
 	return in.pos == in.size && out.pos == out.size;
 }
 
+/*
+ * The checksum comes before the decompressor, which then only ever sees what the recorder wrote (or
+ * a forger; zstd is made for those). Returns NULL or what is wrong.
+ */
 static const char *add_chunk(struct gt_frame *frame, const struct gt_extent *extent, uint64_t at,
 			     const uint8_t *bytes, struct gt_chunk *ret)
 {
@@ -135,6 +141,10 @@ static int copy_new(struct gt_frame *frame, const struct gt_source *source,
 	return 0;
 }
 
+/*
+ * After any failure the frame holds nothing: a stream that stopped in the middle cannot go on, and
+ * the next load starts from the beginning of its extent.
+ */
 int gt_frame_load(struct gt_frame *frame, const struct gt_source *source,
 		  const struct gt_extent *extent, struct gt_error *err)
 {

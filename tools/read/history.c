@@ -44,6 +44,7 @@ static int walk_chunks(struct gt_stretch *s, struct gt_source *source, bool part
 	return next ? 0 : GT_RECYCLED;
 }
 
+/* By sequence, not by serial: the same order, and this one the chunks themselves vouch for. */
 static int by_sequence(const void *a, const void *b)
 {
 	const struct gt_stretch *x = a, *y = b;
@@ -51,6 +52,7 @@ static int by_sequence(const void *a, const void *b)
 	return x->first_seq < y->first_seq ? -1 : x->first_seq > y->first_seq;
 }
 
+/* Every ring extent of the lane that has chunks; one that was recycled meanwhile is not there. */
 static int collect(struct gt_history *h, struct gt_source *source, const struct gt_extents *list,
 		   bool partial, struct gt_error *err)
 {
@@ -123,6 +125,7 @@ static void keep_joined(struct gt_history *h, uint64_t next)
 	h->first_seq = next;
 }
 
+/* tail, tail_first, tail_count and last_seq are set by the caller, who knows which cells hold. */
 int gt_history_build(struct gt_history *h, struct gt_source *source, const struct gt_extents *list,
 		     bool partial, struct gt_error *err)
 {

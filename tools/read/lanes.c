@@ -113,6 +113,7 @@ static int copy_lines(struct gt_image *image, const struct gt_source *source, ui
 	return GT_RECYCLED;
 }
 
+/* A line that was not in the file at seq0 was zero then. */
 int gt_image_lines(struct gt_image *image, size_t count)
 {
 	struct gt_site *lines;
@@ -136,6 +137,7 @@ int gt_image_lines(struct gt_image *image, size_t count)
 	return 0;
 }
 
+/* Room for lines, not their number: lines that no site has are zeros and harmless. */
 static size_t lines_in(const struct gt_extent *e)
 {
 	return (e->length - sizeof(*e)) / sizeof(struct gt_site);
@@ -163,6 +165,10 @@ static int copy_site_extent(struct gt_image *image, const struct gt_source *sour
 	return 0;
 }
 
+/*
+ * No order between the words of a slot is needed: whichever event changed one of them while it was
+ * copied lies between seq0 and seq1, and replay sets that key right.
+ */
 static int copy_slot_extent(struct gt_image *image, const struct gt_source *source,
 			    const struct gt_extent *e, struct gt_error *err)
 {
@@ -267,6 +273,7 @@ static uint64_t copy_cells(struct gt_image *image, const struct gt_source *sourc
 	return kept > first ? kept : first;
 }
 
+/* The tail is what staging still holds; history.c drops from it what chunks have as well. */
 int gt_image_staging(struct gt_image *image, const struct gt_source *source, struct gt_error *err)
 {
 	struct gt_history *h = &image->history;
@@ -287,6 +294,10 @@ int gt_image_staging(struct gt_image *image, const struct gt_source *source, str
 	return 0;
 }
 
+/*
+ * The order of the steps is the algorithm: seq0, then everything that changes, then seq1, then the
+ * events between the two. Of these the cells go first, since they are overwritten soonest.
+ */
 int gt_image_take(struct gt_image *image, struct gt_source *source, const struct gt_extent *extent,
 		  bool partial, struct gt_error *err)
 {

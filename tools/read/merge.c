@@ -63,6 +63,7 @@ static bool first_events(struct gt_merge *merge, struct gt_error *err)
 	return true;
 }
 
+/* A linear search: a process uses a few lanes, and a heap would be slower below a dozen. */
 const struct gt_event *gt_merge_next(struct gt_merge *merge, struct gt_error *err)
 {
 	struct head *best = NULL;

@@ -42,6 +42,7 @@ static int effect(unsigned int op)
 	}
 }
 
+/* The last change of a key wins, whatever the slots showed. */
 static int note_change(struct replay *r, const struct gt_event *e, bool alive)
 {
 	const uint64_t key = GT_KEY(e->addr, e->space);
@@ -61,6 +62,7 @@ static int note_change(struct replay *r, const struct gt_event *e, bool alive)
 	return 0;
 }
 
+/* The rule of the recorder, in its order: save for the peaks, change, and only then the totals. */
 static void replay_line(struct replay *r, const struct gt_event *e, int sign)
 {
 	struct gt_site *line = &r->image->lines[e->site];
@@ -111,6 +113,7 @@ static int replay_event(struct replay *r, const struct gt_event *e)
 	return 0;
 }
 
+/* seq0 itself is part of it: it was committed, but its slot may not have been written yet. */
 static int replay_window(struct replay *r, struct gt_cursor *cursor, struct gt_error *err)
 {
 	const struct gt_event *event;
@@ -142,6 +145,7 @@ static int by_address(const void *a, const void *b)
 }
 
 /* Blocks of the copied slots that did not change, and those that the changes left alive. */
+/* Sorted by address, so that consumers can search and print without a sort of their own. */
 static int settle_blocks(struct replay *r, struct gt_trace_lane *lane)
 {
 	struct gt_image *image = r->image;
@@ -253,6 +257,7 @@ static void hand_over(struct gt_image *image, struct gt_trace_lane *lane)
 	image->line_count = 0;
 }
 
+/* After the definitions: masks of sites decide which totals an event changes. */
 int gt_image_settle(struct gt_image *image, struct gt_trace *trace, struct gt_trace_lane *lane,
 		    struct gt_error *err)
 {

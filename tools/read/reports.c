@@ -7,6 +7,7 @@
 #include <string.h>
 #include "read/reader.h"
 
+/* Rows are indexed by consumers: what a report names must exist. */
 static const char *report_bad(const struct gt_trace *trace, const struct gt_report *r)
 {
 	const struct gt_lane_sites *sites;

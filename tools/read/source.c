@@ -16,6 +16,10 @@
 #include <unistd.h>
 #include "read/reader.h"
 
+/*
+ * Doubling, so that a table costs its elements and not their square; the capacity is never taken
+ * from a number in the file, only from elements that were really read.
+ */
 int gt_grow(void *array, size_t *capacity, size_t count, size_t size)
 {
 	void **p = array, *bigger;
@@ -32,6 +36,7 @@ int gt_grow(void *array, size_t *capacity, size_t count, size_t size)
 	return 0;
 }
 
+/* Says what to do, where we know: traces are 0600, and reading one as another user is common. */
 static int fail_open(const char *path, int error, struct gt_error *err)
 {
 	struct passwd *owner;
@@ -82,6 +87,7 @@ void gt_source_close(struct gt_source *source)
 	source->fd = -1;
 }
 
+/* A shared mapping: stores of the writer are seen without a system call, and in order. */
 int gt_source_live(struct gt_source *source, struct gt_error *err)
 {
 	void *map = mmap(NULL, source->size, PROT_READ, MAP_SHARED, source->fd, 0);
@@ -110,6 +116,7 @@ int gt_source_grow(struct gt_source *source)
 	return 0;
 }
 
+/* Written so that no sum can wrap: both numbers may come from the file. */
 static bool inside(const struct gt_source *source, uint64_t offset, uint64_t length)
 {
 	return offset <= source->size && length <= source->size - offset;
@@ -129,6 +136,10 @@ static void copy_words(const uint8_t *from, uint8_t *to, uint64_t length)
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 }
 
+/*
+ * A short read is an error even if it was in range a moment ago: somebody shortens the file. Nobody
+ * behind this function holds a pointer into the file, so a value that was checked stays checked.
+ */
 int gt_source_copy(const struct gt_source *source, uint64_t offset, void *to, uint64_t length)
 {
 	uint64_t done = 0;
@@ -158,6 +169,7 @@ uint64_t gt_source_word(const struct gt_source *source, uint64_t offset)
 	return gt_source_copy(source, offset, &word, sizeof(word)) ? 0 : word;
 }
 
+/* People give wrong files: show them what this one begins with, made printable. */
 static int fail_foreign(const struct gt_source *source, const char *head, size_t length,
 			struct gt_error *err)
 {
@@ -180,6 +192,8 @@ static int fail_foreign(const struct gt_source *source, const char *head, size_t
 		       shown);
 }
 
+/* Version before size: a later version may have another header, and the advice is then different.
+ */
 static int check_header(const struct gt_source *source, const struct gt_header *h,
 			struct gt_error *err)
 {

@@ -12,6 +12,7 @@
 
 #define ATTEMPTS 200
 
+/* What is within these can index the tables of the trace without another look. */
 void gt_limits_of(const struct gt_trace *trace, uint32_t lane, struct gt_limits *ret)
 {
 	gt_limits_widths(ret);
@@ -73,6 +74,8 @@ static int take_images(struct gt_trace *trace, struct gt_extents *lanes, struct 
 	return rc;
 }
 
+/* Listed again: definitions of the last events may stand in extents that are younger than the
+ * lanes. */
 static int read_definitions(struct gt_trace *trace, struct gt_error *err)
 {
 	struct gt_extents list = {0};
@@ -130,6 +133,7 @@ static int settle(struct gt_trace *trace, struct gt_image *images, size_t count,
 	return rc;
 }
 
+/* All of it or nothing; whoever calls frees what a failed attempt leaves in the trace. */
 static int attempt(struct gt_trace *trace, struct gt_error *err)
 {
 	struct gt_extents lanes = {0};
@@ -194,6 +198,7 @@ static int open_file(struct gt_trace *trace, const char *path, unsigned int flag
 	return alive == GT_ALIVE_NO ? 0 : gt_source_live(source, err);
 }
 
+/* One attempt is enough for a dead process; a live one may have recycled what we needed. */
 int gt_trace_open(const char *path, unsigned int flags, struct gt_trace **ret, struct gt_error *err)
 {
 	struct gt_trace *trace = calloc(1, sizeof(*trace));
