@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the recorder itself costs, without hooks and stacks: pairs of a free and an allocation, random
+ * among the live blocks, from one thread, in processor time. Prints "name value unit" per figure.
+ *
+ *   recorder [PAIRS [SHAPE]]	writes to GPUTRACE_DIR, removes its files
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "../../preload/recorder.h"
+
+#define PAGES 512ull
+
+static double now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static uint64_t next(uint64_t *x)
+{
+	*x ^= *x << 13;
+	*x ^= *x >> 7;
+	return *x ^= *x << 17;
+}
+
+static void allocate(uint64_t *block, uint64_t r, uint32_t sites)
+{
+	struct gt_alloc a = {
+		.space = GT_SPACE_TORCH,
+		.mask = GT_MASK_TORCH | GT_MASK_IN_USE,
+		.api = GT_API_TORCH,
+		.addr = *block ^ (r & 0xfff) << 24,
+		.size = (1 + (r >> 20) % 4096) * PAGES,
+		.where.native = 1 + (uint32_t)(r >> 40) % sites,
+	};
+
+	*block = a.addr;
+	gt_record_alloc(&a);
+}
+
+static void pairs(uint64_t *blocks, uint32_t live, uint32_t sites, uint64_t count, uint64_t *x)
+{
+	for (uint64_t i = 0; i < count; i++) {
+		uint64_t r = next(x);
+		uint64_t *block = &blocks[(r >> 8) % live];
+
+		gt_record_free(0, GT_SPACE_TORCH, *block, GT_API_TORCH, (struct gt_where){0}, NULL);
+		allocate(block, r, sites);
+	}
+}
+
+/* In a process of its own: each starts with an empty file. */
+static void measure(uint32_t live, uint32_t sites, uint64_t count)
+{
+	uint64_t *blocks = malloc(live * sizeof(*blocks));
+	uint64_t x = 88172645463325252ull, first;
+	double began, took;
+	struct stat st;
+
+	if (!gt_recording())
+		exit(2);
+	for (uint32_t i = 0; i < live; i++) {
+		blocks[i] = 0x7f0000000000 + i * PAGES;
+		allocate(&blocks[i], next(&x), sites);
+	}
+	pairs(blocks, live, sites, count / 10, &x);
+	stat(gt_file_path, &st);
+	first = (uint64_t)st.st_size;
+	began = now_ns();
+	pairs(blocks, live, sites, count, &x);
+	took = now_ns() - began;
+	stat(gt_file_path, &st);
+	unlink(gt_file_path);
+	printf("recorder-%u-live-%u-sites %.1f ns/event\n", live, sites, took / (2.0 * (double)count));
+	printf("recorder-%u-live-%u-sites-file %.2f B/event\n", live, sites,
+	       (double)((uint64_t)st.st_size - first) / (2.0 * (double)count));
+	fflush(stdout);
+}
+
+int main(int argc, char **argv)
+{
+	static const uint32_t shapes[][2] = {{1000, 100}, {100000, 100}, {1000000, 100}, {1000, 100000}};
+	uint64_t count = argc > 1 ? strtoul(argv[1], NULL, 0) : 2000000;
+
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
+		if (argc > 2 && strtoul(argv[2], NULL, 0) != i)
+			continue;
+		fflush(stdout);
+		if (!fork()) {
+			measure(shapes[i][0], shapes[i][1], count);
+			_exit(0);
+		}
+		wait(NULL);
+	}
+	return 0;
+}
