@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the recorder itself costs, without hooks and stacks: pairs of a free and an allocation, random
- * among the live blocks, from one thread, in processor time. Prints "name value unit" per figure.
+ * What the recorder itself costs, without hooks and stacks: pairs of a free and an allocation,
+ * random among the live blocks, from one thread, in processor time. Prints "name value unit" per
+ * figure.
  *
  *   recorder [PAIRS [SHAPE]]	writes to GPUTRACE_DIR, removes its files
  */
@@ -78,7 +79,8 @@ static void measure(uint32_t live, uint32_t sites, uint64_t count)
 	took = now_ns() - began;
 	stat(gt_file_path, &st);
 	unlink(gt_file_path);
-	printf("recorder-%u-live-%u-sites %.1f ns/event\n", live, sites, took / (2.0 * (double)count));
+	printf("recorder-%u-live-%u-sites %.1f ns/event\n", live, sites,
+	       took / (2.0 * (double)count));
 	printf("recorder-%u-live-%u-sites-file %.2f B/event\n", live, sites,
 	       (double)((uint64_t)st.st_size - first) / (2.0 * (double)count));
 	fflush(stdout);
@@ -86,7 +88,8 @@ static void measure(uint32_t live, uint32_t sites, uint64_t count)
 
 int main(int argc, char **argv)
 {
-	static const uint32_t shapes[][2] = {{1000, 100}, {100000, 100}, {1000000, 100}, {1000, 100000}};
+	static const uint32_t shapes[][2] = {
+		{1000, 100}, {100000, 100}, {1000000, 100}, {1000, 100000}};
 	uint64_t count = argc > 1 ? strtoul(argv[1], NULL, 0) : 2000000;
 
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {

@@ -12,10 +12,10 @@ REC_CFLAGS = $(filter-out $(SANFLAGS),$(CFLAGS_ALL)) -D_GNU_SOURCE
 REC_STORES := $(addprefix $(REC)/stores,-gcc -clang -1 -2 -3 -4 -5 -6 -7)
 
 .PHONY: check-recorder check-recorder-full
-check-recorder: $(REC_TESTS) $(REC)/live $(REC)/unit_test $(REC_STORES)
+check-recorder: $(REC_TESTS) $(REC)/live $(REC)/unit_test $(REC)/process_test $(REC_STORES)
 	$(Q)O=$(O) tests/recorder/run everyday
 
-check-recorder-full: $(REC_TESTS) $(REC)/live $(REC)/unit_test $(REC_STORES)
+check-recorder-full: $(REC_TESTS) $(REC)/live $(REC)/unit_test $(REC)/process_test $(REC_STORES)
 	$(Q)O=$(O) tests/recorder/run full
 
 $(REC_TESTS): $(REC)/%: tests/recorder/%.c $(REC_COMMON) $(REC_LIB)
@@ -23,10 +23,10 @@ $(REC_TESTS): $(REC)/%: tests/recorder/%.c $(REC_COMMON) $(REC_LIB)
 	$(call say,CC,$@)
 	$(Q)$(CC) $(REC_CFLAGS) -o $@ $(filter %.c %.o,$^) -l:libzstd.a -lpthread
 
-$(REC)/unit_test: tests/recorder/unit_test.c $(REC_COMMON) $(REC_LIB)
+$(REC)/unit_test $(REC)/process_test: $(REC)/%: tests/recorder/%.c $(REC_COMMON) $(REC_LIB)
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
-	$(Q)$(CC) $(REC_CFLAGS) -o $@ $(filter %.c %.o,$^) -l:libzstd.a -lcriterion
+	$(Q)$(CC) $(REC_CFLAGS) -o $@ $(filter %.c %.o,$^) -l:libzstd.a -lcriterion -lpthread
 
 # The tool's reader beside the test's own.
 $(REC)/live: tests/recorder/live.c $(REC_COMMON) $(REC_LIB) \
