@@ -18,6 +18,7 @@
 #include <elf.h>
 #include <link.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "unwind.h"
 
@@ -346,8 +347,9 @@ void gt_modules_closed(void)
 struct sighting { /* of an object in a stack: what its record needs */
 	uint64_t address;
 	struct gt_module module;
-	size_t path_length;
-	char path[4096];
+	size_t folder_length, path_length;
+	char folder[4096],
+		path[4096]; /* folder: of a path that the program gave as a relative one */
 };
 
 static int look_closer(struct dl_phdr_info *info, size_t size, void *arg)
@@ -369,7 +371,7 @@ static void define(const struct sighting *s)
 	const struct gt_module *from = &s->module;
 	struct gt_module *m = search(s->address);
 	struct gt_rec_module r = {.rec = {.kind = GT_REC_MODULE, .length = sizeof(r)},
-				  .path_length = (uint32_t)s->path_length,
+				  .path_length = (uint32_t)(s->folder_length + s->path_length),
 				  .start = from->start,
 				  .end = from->end,
 				  .bias = from->bias,
@@ -381,22 +383,37 @@ static void define(const struct sighting *s)
 	m->build_id_length = from->build_id_length;
 	memcpy(m->build_id, from->build_id, sizeof(m->build_id));
 	memcpy(r.build_id, from->build_id, sizeof(r.build_id));
-	gt_def_append(&r.rec, sizeof(r), s->path, s->path_length, NULL, 0);
+	gt_def_append(&r.rec, sizeof(r), s->folder, s->folder_length, s->path, s->path_length);
 }
 
-/* First time on a stack. The executable has no name in the loader's list. */
+/* The executable has no name in the loader's list; names without a slash are no files (the vdso).
+ */
+static void complete_path(struct sighting *s)
+{
+	ssize_t length = s->path_length ? 0 : readlink("/proc/self/exe", s->path, sizeof(s->path));
+	long with_nul;
+
+	if (length > 0)
+		s->path_length = (size_t)length;
+	if (s->path[0] == '/' || !memchr(s->path, '/', s->path_length))
+		return;
+	with_nul = syscall(SYS_getcwd, s->folder, sizeof(s->folder) - 1);
+	if (with_nul <= 1 || s->folder[0] != '/')
+		return;
+	s->folder_length = (size_t)with_nul;
+	s->folder[with_nul - 1] = '/';
+}
+
+/* First time on a stack. */
 static void record_module(uint64_t address)
 {
 	struct sighting *s = gt_map(sizeof(*s));
-	ssize_t length;
 
 	if (!s)
 		return;
 	s->address = address;
 	if (dl_iterate_phdr(look_closer, s)) {
-		length = s->path_length ? 0 : readlink("/proc/self/exe", s->path, sizeof(s->path));
-		if (length > 0)
-			s->path_length = (size_t)length;
+		complete_path(s);
 		if (lock_table()) {
 			define(s);
 			unlock_table();

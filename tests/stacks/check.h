@@ -50,7 +50,7 @@ unsigned double_nodes(void), double_modules(void), double_unloads(void);
 unsigned double_duplicates(void); /* paths defined twice; after an unload there may be such */
 long double_mapped(void);	  /* bytes of gt_map in use */
 uint64_t double_lost(unsigned why);
-bool double_module_at(uint64_t pc, const char *suffix); /* is the loaded module of pc named so? */
+const char *double_module_path(uint64_t pc); /* of the object there, NULL = no record */
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,7 @@
 /* The recorder as far as stack capture needs it: definitions go into arrays, pages are counted. */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -113,16 +114,16 @@ static void add_node(const struct gt_rec_node *r)
 	node[r->id].pc = r->pc;
 }
 
-static void add_module(const struct gt_rec_module *r, const char *path)
+static void add_module(const struct gt_rec_module *r, const char *folder, size_t folder_length,
+		       const char *path, size_t path_length)
 {
-	size_t n = r->path_length < 255 ? r->path_length : 255;
-
 	if (r->id != modules + 1 || module_mapped(r->start) || modules == MAX_MODULES)
 		abort();
 	module[modules].start = r->start;
 	module[modules].end = r->end;
 	module[modules].id = r->id;
-	memcpy(module[modules].path, path, n);
+	snprintf(module[modules].path, sizeof(module[modules].path), "%.*s%.*s", (int)folder_length,
+		 folder ? folder : "", (int)path_length, path ? path : "");
 	modules++;
 }
 
@@ -141,7 +142,7 @@ bool gt_def_append(struct gt_rec *rec, size_t size, const void *text, size_t tex
 	if (rec->kind == GT_REC_NODE)
 		add_node((const void *)rec);
 	else if (rec->kind == GT_REC_MODULE)
-		add_module((const void *)rec, text);
+		add_module((const void *)rec, text, text_length, text2, text2_length);
 	else if (rec->kind == GT_REC_UNLOAD)
 		add_unload((const void *)rec);
 	pthread_mutex_unlock(&append_lock);
@@ -225,15 +226,10 @@ uint64_t double_lost(unsigned why)
 	return gt_load(&lost[why]);
 }
 
-bool double_module_at(uint64_t pc, const char *suffix)
+const char *double_module_path(uint64_t pc)
 {
-	size_t n = strlen(suffix);
-
-	for (unsigned i = 0; i < modules; i++) {
-		size_t length = strlen(module[i].path);
-
+	for (unsigned i = 0; i < modules; i++)
 		if (!module[i].gone && pc >= module[i].start && pc < module[i].end)
-			return length >= n && !strcmp(module[i].path + length - n, suffix);
-	}
-	return false;
+			return module[i].path;
+	return NULL;
 }

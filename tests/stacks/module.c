@@ -5,9 +5,9 @@
  */
 const char *build_of_module(void);
 void enter(void (*call)(void *), void *arg);
-static __attribute__((noinline)) void inner(void (*call)(void *), void *arg);
+static __attribute__((noinline)) void INNER(void (*call)(void *), void *arg);
 
-static void inner(void (*call)(void *), void *arg)
+static void INNER(void (*call)(void *), void *arg)
 {
 	volatile char local[FRAME];
 
@@ -26,6 +26,6 @@ void enter(void (*call)(void *), void *arg)
 	volatile char local[FRAME * 2];
 
 	local[0] = 1;
-	inner(call, arg);
+	INNER(call, arg);
 	local[FRAME - 1] = local[0];
 }

@@ -1,7 +1,7 @@
 # Native stack capture against libgcc and libunwind: the library's own objects with a recorder that
 # keeps definitions in memory.
 
-CHECKS += unwind unwind-mutants unwind-torch
+CHECKS += unwind unwind-mutants unwind-trace unwind-torch
 DEPS += libunwind8
 T_STACKS := $(O)/stacks
 STACK_OBJ := $(patsubst %,$(P)/%.c.o,stack_native unwind_own unwind_cfi unwind_other modules sites \
@@ -69,7 +69,7 @@ $(T_STACKS)/cfi_fuzz: $(T_STACKS)/cfi_fuzz.o $(filter-out $(T_STACKS)/unwind.o,$
 $(T_STACKS)/module_%.so: tests/stacks/module.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(STACK_CFLAGS) -Wl,--build-id -fPIC -shared -DFRAME=$(word 1,$(subst _, ,$*)) \
-		-DBUILD='"$(word 2,$(subst _, ,$*))"' -o $@ $<
+		-DBUILD='"$(word 2,$(subst _, ,$*))"' -DINNER=inner_$(word 2,$(subst _, ,$*)) -o $@ $<
 
 $(T_STACKS)/bare.so: tests/stacks/bare.c
 	@mkdir -p $(@D)
@@ -102,6 +102,15 @@ $(T_STACKS)/bench: tests/bench/unwind.c $(T_STACKS)/double.o $(STACK_OBJ)
 bench-unwind: $(T_STACKS)/bench
 	$(Q)$(T_STACKS)/bench
 
+$(T_STACKS)/replaced: tests/stacks/replaced.c $(wildcard $(O)/sim/libcuda.so.1) | sim
+	@mkdir -p $(@D)
+	$(Q)[ ! -e $(O)/sim/libcuda.so.1 ] || $(CC) $(STACK_CFLAGS) -Wno-missing-prototypes -o $@ $< \
+		$(O)/sim/libcuda.so.1 -ldl
+
+.PHONY: check-unwind-trace
+check-unwind-trace: all $(T_STACKS)/replaced $(STACK_MODULES)
+	$(Q)tests/stacks/trace_test $(O) $(wordlist 1,2,$(STACK_MODULES))
+
 .PHONY: check-unwind-mutants
 check-unwind-mutants: $(UNWIND_OBJ) $(STACK_MODULES)
 	$(Q)MUTANT_CC='$(CC) $(filter-out -MMD -MP,$(STACK_CFLAGS)) $(PRELOAD_CFLAGS) -iquote preload' \
@@ -111,5 +120,9 @@ check-unwind-mutants: $(UNWIND_OBJ) $(STACK_MODULES)
 .PHONY: check-unwind-torch
 check-unwind-torch: $(T_STACKS)/torch_check.so $(O)/libgputrace.so sim
 	$(Q)GT_BUILD=$(abspath $(O)) tests/stacks/torch_test $< $(O)/libgputrace.so
+
+# Everything about stacks, Python ones included.
+.PHONY: check-stacks
+check-stacks: check-unwind check-unwind-mutants check-unwind-trace check-unwind-torch check-python
 
 -include $(wildcard $(T_STACKS)/*.d)

@@ -4,6 +4,7 @@
  * by frame. Usage: unwind MODULE_A MODULE_B MODULE_C MODULE_BARE FOLDER
  */
 #include <dlfcn.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -388,6 +389,25 @@ static void code_outside_objects(void)
 	scene("code that nobody knows", silent_code, NULL, 30, SOME_INCOMPLETE);
 }
 
+/* Absolute, also where the program named the file by a relative path. */
+static void object_paths(void)
+{
+	void *handle = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
+	enter_function enter = (enter_function)dlsym(handle, "enter");
+	uint64_t addresses[] = {(uint64_t)enter, (uint64_t)&object_paths};
+	char wanted[2][PATH_MAX];
+	bool good = realpath(arguments[1], wanted[0]) && realpath("/proc/self/exe", wanted[1]);
+
+	enter_once(enter);
+	for (unsigned i = 0; i < 2; i++) {
+		const char *path = double_module_path(addresses[i]);
+
+		good = good && path && !strcmp(path, wanted[i]);
+	}
+	judge("paths of objects", good, "not those of the files");
+	close_module(handle);
+}
+
 static void caller_names(void)
 {
 	void *handle = dlopen(arguments[1], RTLD_NOW | RTLD_LOCAL);
@@ -510,6 +530,7 @@ int main(int argc, char **argv)
 	scene("frames without unwind information", bare_frames, NULL, 40, SOME_INCOMPLETE);
 	code_outside_objects();
 	replaced_modules();
+	object_paths();
 	caller_names();
 	nothing_left_behind();
 	depth_limit();
