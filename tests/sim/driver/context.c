@@ -57,14 +57,17 @@ static void close_context(struct CUctx_st *ctx)
 {
 	struct sim_device *device = &sim.device[ctx->device];
 
+	sim_array_free_all(ctx);
 	pthread_mutex_lock(&device->lock);
 	ctx->alive = false;
 	ctx->refs = 0;
+	ctx->peers = 0;
 	sim_mem_free_all(ctx);
 	sim_uncharge(device, sim.context_cost);
 	sim_unbook(&device->books, GT_SIM_CONTEXT, sim.context_cost);
 	pthread_mutex_unlock(&device->lock);
 	sim_host_free_all(ctx);
+	sim_foreign_free_all(ctx);
 }
 
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *pctx, CUdevice dev)
@@ -367,12 +370,40 @@ CUresult CUDAAPI cuCtxSetCacheConfig(CUfunc_cache config)
 	return cuCtxSynchronize();
 }
 
+/* Every device can reach every other; a context may ask for each of them once. */
+static CUresult check_peer(CUcontext peer, struct CUctx_st **ret_ctx)
+{
+	CUresult rc = sim_current(ret_ctx);
+
+	if (rc)
+		return rc;
+	if (!peer || !peer->alive)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	return peer->device == (*ret_ctx)->device ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+}
+
 CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 {
-	return cuCtxSynchronize();
+	struct CUctx_st *ctx;
+	CUresult rc = check_peer(peer, &ctx);
+
+	if (rc || flags)
+		return rc ? rc : CUDA_ERROR_INVALID_VALUE;
+	if (ctx->peers & 1U << peer->device)
+		return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
+	ctx->peers |= 1U << peer->device;
+	return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuCtxDisablePeerAccess(CUcontext peer)
 {
-	return cuCtxSynchronize();
+	struct CUctx_st *ctx;
+	CUresult rc = check_peer(peer, &ctx);
+
+	if (rc)
+		return rc;
+	if (!(ctx->peers & 1U << peer->device))
+		return CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
+	ctx->peers &= ~(1U << peer->device);
+	return CUDA_SUCCESS;
 }

@@ -80,6 +80,8 @@ static void give_back(struct sim_device *device, CUdeviceptr ptr, struct sim_blo
 {
 	size_t before = device->arena.taken;
 
+	if (block.kind == SIM_DEVICE)
+		sim_ipc_forget(ptr);
 	sim_arena_free(&device->arena, ptr);
 	if (is_charged(block.kind, block.size))
 		sim_uncharge(device, before - device->arena.taken);
@@ -107,11 +109,21 @@ CUresult sim_mem_free(CUdeviceptr ptr)
 	CUresult rc;
 
 	if (!device)
-		return CUDA_ERROR_INVALID_VALUE;
+		return sim_foreign_free(ptr);
 	pthread_mutex_lock(&device->lock);
 	rc = free_locked(device, ptr);
 	pthread_mutex_unlock(&device->lock);
 	return rc;
+}
+
+void sim_mem_free_array(CUdeviceptr ptr)
+{
+	struct sim_device *device = sim_device_of(ptr);
+	CUdeviceptr start;
+
+	pthread_mutex_lock(&device->lock);
+	give_back(device, ptr, *sim_arena_find(&device->arena, ptr, &start));
+	pthread_mutex_unlock(&device->lock);
 }
 
 /* Under the device's lock: the context is about to end. */
@@ -122,7 +134,7 @@ void sim_mem_free_all(struct CUctx_st *ctx)
 	CUdeviceptr ptr = 0;
 
 	while ((ptr = sim_arena_next(&device->arena, ptr, &block))) {
-		if (block->kind <= SIM_ARRAY && block->ctx == ctx)
+		if (block->kind <= SIM_MANAGED && block->ctx == ctx)
 			give_back(device, ptr, *block);
 	}
 }

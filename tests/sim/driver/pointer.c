@@ -34,7 +34,8 @@ bool sim_find_range(CUdeviceptr ptr, struct sim_range *ret)
 	*ret = (struct sim_range){.type = CU_MEMORYTYPE_DEVICE};
 	if (arena_range(ptr, ret))
 		return true;
-	if (!sim_vmm_range(ptr, &ret->start, &ret->size, &ret->device)) {
+	if (!sim_foreign_range(ptr, ret) &&
+	    !sim_vmm_range(ptr, &ret->start, &ret->size, &ret->device)) {
 		ret->type = CU_MEMORYTYPE_HOST;
 		if (!sim_host_range((void *)(uintptr_t)ptr, &host, &ret->size, &ret->device))
 			return false;

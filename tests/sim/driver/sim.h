@@ -72,6 +72,7 @@ struct CUctx_st {
 	int device;
 	unsigned int flags;
 	unsigned int refs; /* primary: retains; others: 1 */
+	unsigned int peers; /* devices whose memory it may use: bits */
 	bool primary;
 	bool alive;
 	unsigned long long id;
@@ -184,7 +185,15 @@ CUresult sim_answer(CUresult rc);
 struct sim_device *sim_device_of(CUdeviceptr ptr);
 CUresult sim_mem_alloc(struct CUctx_st *ctx, size_t size, enum sim_kind kind, CUdeviceptr *ret_ptr);
 CUresult sim_mem_free(CUdeviceptr ptr);
+void sim_mem_free_array(CUdeviceptr ptr);
 void sim_mem_free_all(struct CUctx_st *ctx);
+
+/* array.c, foreign.c, ipc.c */
+void sim_array_free_all(const struct CUctx_st *ctx);
+CUresult sim_foreign_free(CUdeviceptr ptr);
+bool sim_foreign_range(CUdeviceptr ptr, struct sim_range *ret);
+void sim_foreign_free_all(const struct CUctx_st *ctx);
+void sim_ipc_forget(CUdeviceptr ptr);
 
 /* pool.c: under the device's lock. */
 void sim_pool_init(struct sim_device *device, CUmemoryPool pool);

@@ -7,17 +7,29 @@
  * that names the handle mapped there. Contents do not move with a handle: what is mapped at a
  * second address reads as zeros there. All lists are under sim.lock.
  */
-#include "sim.h"
+#include "foreign.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 struct handle {
 	size_t size;
 	unsigned int refs, maps;
+	uint64_t id;
+	bool foreign; /* another process has created it */
 	CUmemAllocationProp prop;
 	struct handle *next;
+};
+
+/* What an exported handle's descriptor holds. */
+#define SHARED_MAGIC 0x6774766d6d000001ULL
+
+struct shared {
+	uint64_t magic, pid, id;
+	size_t size;
+	CUmemAllocationProp prop;
 };
 
 struct slot {
@@ -149,53 +161,89 @@ CUresult CUDAAPI cuMemAddressFree(CUdeviceptr ptr, size_t size)
 	return CUDA_SUCCESS;
 }
 
-static struct sim_device *device_of_handle(const struct handle *h)
+static bool on_device(const struct handle *h)
 {
-	bool on_device = h->prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE;
-
-	return on_device ? &sim.device[h->prop.location.id] : NULL;
+	return h->prop.location.type == CU_MEM_LOCATION_TYPE_DEVICE;
 }
 
-static CUresult take_physical(struct sim_device *device, size_t size)
+/* Under sim.lock. Memory of another process is in the books, but takes nothing from the device. */
+static CUresult take_physical(const struct handle *h)
 {
+	struct sim_device *device = &sim.device[on_device(h) ? h->prop.location.id : 0];
 	CUresult rc;
 
-	if (!device)
+	if (!on_device(h)) {
+		sim_book(&sim.host, h->foreign ? GT_SIM_FOREIGN : GT_SIM_VMM, h->size);
 		return CUDA_SUCCESS;
+	}
 	pthread_mutex_lock(&device->lock);
-	rc = sim_charge(device, size);
+	rc = h->foreign ? CUDA_SUCCESS : sim_charge(device, h->size);
 	if (!rc)
-		sim_book(&device->books, GT_SIM_VMM, size);
+		sim_book(&device->books, h->foreign ? GT_SIM_FOREIGN : GT_SIM_VMM, h->size);
 	pthread_mutex_unlock(&device->lock);
 	return rc;
 }
 
-static void give_physical(struct sim_device *device, size_t size)
+static void give_physical(const struct handle *h)
 {
-	if (!device)
+	struct sim_device *device = &sim.device[on_device(h) ? h->prop.location.id : 0];
+	enum gt_sim_family family = h->foreign ? GT_SIM_FOREIGN : GT_SIM_VMM;
+
+	if (!on_device(h)) {
+		sim_unbook(&sim.host, family, h->size);
 		return;
+	}
 	pthread_mutex_lock(&device->lock);
-	sim_uncharge(device, size);
-	sim_unbook(&device->books, GT_SIM_VMM, size);
+	if (!h->foreign)
+		sim_uncharge(device, h->size);
+	sim_unbook(&device->books, family, h->size);
 	pthread_mutex_unlock(&device->lock);
 }
 
-/* Handles that another process could open are IPC, which the simulator does not have. */
 static CUresult check_prop(const CUmemAllocationProp *prop)
 {
 	if (!prop || prop->type != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (prop->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if (prop->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
+	switch (prop->location.type) {
+	case CU_MEM_LOCATION_TYPE_DEVICE:
 		return sim_check_device(prop->location.id);
-	return CUDA_SUCCESS;
+	case CU_MEM_LOCATION_TYPE_HOST:
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA:
+	case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT:
+		return CUDA_SUCCESS;
+	default:
+		return CUDA_ERROR_INVALID_VALUE;
+	}
+}
+
+static CUresult add_handle(const struct handle *what, CUmemGenericAllocationHandle *ret)
+{
+	static uint64_t next_id = 1;
+	struct handle *h = malloc(sizeof(*h));
+	CUresult rc;
+
+	if (!h)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*h = *what;
+	pthread_mutex_lock(&sim.lock);
+	rc = take_physical(h);
+	if (!rc) {
+		h->id = next_id++;
+		h->next = handles;
+		handles = h;
+		*ret = (uintptr_t)h;
+	}
+	pthread_mutex_unlock(&sim.lock);
+	if (rc)
+		free(h);
+	return rc;
 }
 
 CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 			     const CUmemAllocationProp *prop, unsigned long long flags)
 {
-	struct handle *h;
 	CUresult rc;
 
 	SIM_ENTER();
@@ -204,21 +252,8 @@ CUresult CUDAAPI cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
 		return rc;
 	if (sim_fail_now())
 		return sim_answer(CUDA_ERROR_OUT_OF_MEMORY);
-	h = malloc(sizeof(*h));
-	if (!h)
-		return CUDA_ERROR_OUT_OF_MEMORY;
-	*h = (struct handle){.size = size, .refs = 1, .prop = *prop};
-	rc = take_physical(device_of_handle(h), size);
-	if (rc) {
-		free(h);
-		return sim_answer(rc);
-	}
-	pthread_mutex_lock(&sim.lock);
-	h->next = handles;
-	handles = h;
-	pthread_mutex_unlock(&sim.lock);
-	*handle = (uintptr_t)h;
-	return CUDA_SUCCESS;
+	return sim_answer(
+		add_handle(&(struct handle){.size = size, .refs = 1, .prop = *prop}, handle));
 }
 
 /* Under sim.lock: the last of references and mappings has gone? */
@@ -231,7 +266,7 @@ static void put_handle(struct handle *h)
 	while (*link != h)
 		link = &(*link)->next;
 	*link = h->next;
-	give_physical(device_of_handle(h), h->size);
+	give_physical(h);
 	free(h);
 }
 
@@ -397,6 +432,66 @@ CUresult CUDAAPI cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *pro
 		*prop = h->prop;
 	pthread_mutex_unlock(&sim.lock);
 	return h ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* The descriptor tells who made what; it does not keep the memory alive by itself. */
+CUresult CUDAAPI cuMemExportToShareableHandle(void *ret, CUmemGenericAllocationHandle handle,
+					      CUmemAllocationHandleType type,
+					      unsigned long long flags)
+{
+	struct shared what = {.magic = SHARED_MAGIC, .pid = (uint64_t)getpid()};
+	const struct handle *h;
+	int fd = -1;
+
+	SIM_ENTER();
+	if (!ret || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&sim.lock);
+	h = find_handle(handle);
+	if (h && h->prop.requestedHandleTypes & type) {
+		what.id = h->id;
+		what.size = h->size;
+		what.prop = h->prop;
+		fd = sim_share(&what, sizeof(what));
+	}
+	pthread_mutex_unlock(&sim.lock);
+	if (fd < 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	*(int *)ret = fd;
+	return CUDA_SUCCESS;
+}
+
+/* In the process that made it, it is one reference more to the same memory. */
+static CUresult import_own(CUmemGenericAllocationHandle *ret, uint64_t id)
+{
+	struct handle *h;
+
+	pthread_mutex_lock(&sim.lock);
+	for (h = handles; h && (h->id != id || h->foreign); h = h->next)
+		;
+	if (h) {
+		h->refs++;
+		*ret = (uintptr_t)h;
+	}
+	pthread_mutex_unlock(&sim.lock);
+	return h ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult CUDAAPI cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *os,
+						CUmemAllocationHandleType type)
+{
+	struct shared what;
+
+	SIM_ENTER();
+	if (!handle || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+	    !sim_shared((int)(intptr_t)os, &what, sizeof(what)) || what.magic != SHARED_MAGIC ||
+	    check_prop(&what.prop))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (what.pid == (uint64_t)getpid())
+		return import_own(handle, what.id);
+	return add_handle(
+		&(struct handle){.size = what.size, .refs = 1, .foreign = true, .prop = what.prop},
+		handle);
 }
 
 /* The mapping that holds this address. */

@@ -11,19 +11,29 @@
 static __thread int current; /* device of this thread */
 static CUcontext primary[MAX_DEVICES];
 
-/* Every thread makes the context current for itself; the retain happens once per device. */
-static cudaError_t use_device(int device)
+/* The retain happens once per device. */
+static cudaError_t context_of(int device, CUcontext *ret_ctx)
 {
-	CUcontext ctx = __atomic_load_n(&primary[device], __ATOMIC_ACQUIRE);
-	CUcontext now = NULL;
 	CUresult rc;
 
-	if (!ctx) {
-		rc = DRV(cuDevicePrimaryCtxRetain)(&ctx, device);
-		if (rc)
-			return rt_fail((cudaError_t)rc);
-		__atomic_store_n(&primary[device], ctx, __ATOMIC_RELEASE);
-	}
+	*ret_ctx = __atomic_load_n(&primary[device], __ATOMIC_ACQUIRE);
+	if (*ret_ctx)
+		return cudaSuccess;
+	rc = DRV(cuDevicePrimaryCtxRetain)(ret_ctx, device);
+	if (rc)
+		return rt_fail((cudaError_t)rc);
+	__atomic_store_n(&primary[device], *ret_ctx, __ATOMIC_RELEASE);
+	return cudaSuccess;
+}
+
+/* Every thread makes the context current for itself. */
+static cudaError_t use_device(int device)
+{
+	CUcontext ctx, now = NULL;
+	cudaError_t rc = context_of(device, &ctx);
+
+	if (rc)
+		return rc;
 	DRV(cuCtxGetCurrent)(&now);
 	return now == ctx ? cudaSuccess : rt_result(DRV(cuCtxSetCurrent)(ctx));
 }
@@ -189,14 +199,27 @@ cudaError_t CUDARTAPI cudaDeviceCanAccessPeer(int *can, int device, int peer)
 	RT_CALL(cuDeviceCanAccessPeer, can, device, peer);
 }
 
+/* Needs a context on the peer, and makes one. */
 cudaError_t CUDARTAPI cudaDeviceEnablePeerAccess(int peer, unsigned int flags)
 {
-	return check_device(peer);
+	CUcontext ctx;
+	cudaError_t rc = check_device(peer);
+
+	rc = rc ? rc : context_of(peer, &ctx);
+	if (rc)
+		return rc;
+	RT_CALL(cuCtxEnablePeerAccess, ctx, flags);
 }
 
 cudaError_t CUDARTAPI cudaDeviceDisablePeerAccess(int peer)
 {
-	return check_device(peer);
+	CUcontext ctx;
+	cudaError_t rc = check_device(peer);
+
+	rc = rc ? rc : context_of(peer, &ctx);
+	if (rc)
+		return rc;
+	RT_CALL(cuCtxDisablePeerAccess, ctx);
 }
 
 cudaError_t CUDARTAPI cudaDeviceGetP2PAttribute(int *value, enum cudaDeviceP2PAttr which,
