@@ -2,28 +2,19 @@
 /*
  * The one test of a layout against the interpreter at hand, before anything is loaded through it.
  * Every pointer met here may be garbage if the layout is wrong, so each word is first offered to
- * the kernel: rt_sigprocmask with an invalid "how" copies eight bytes in, answers EFAULT if it
- * cannot, and changes nothing. Runs once per process; afterwards plain loads are enough.
+ * the kernel (readable.h). Runs once per process; afterwards plain loads are enough.
  */
-#include <errno.h>
 #include <pthread.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "py.h"
-
-static bool readable(const void *p)
-{
-	return syscall(SYS_rt_sigprocmask, ~0, p, NULL, 8) != -1 || errno != EFAULT;
-}
+#include "readable.h"
 
 /* A word behind a pointer that may be wrong. The word may straddle two pages. */
 static bool try_word(const char *p, uint16_t offset, uint64_t *ret)
 {
 	uint64_t at = (uint64_t)p + offset;
 
-	if (!gt_py_plausible(p) || !readable((const void *)(at & ~7ull)) ||
-	    !readable((const void *)((at + 7) & ~7ull)))
+	if (!gt_py_plausible(p) || !gt_readable(at & ~7ull) || !gt_readable((at + 7) & ~7ull))
 		return false;
 	*ret = gt_py_word(p, offset);
 	return true;

@@ -14,9 +14,7 @@
  *
  * Nothing here allocates or calls out, but for a miss of the rule cache (modules.c).
  */
-#include <errno.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include "readable.h"
 #include "unwind.h"
 
 /* ---- the rule cache -------------------------------------------------------------------------- */
@@ -185,19 +183,6 @@ static uint64_t page_up(uint64_t address)
 	return (address + PAGE - 1) & ~(uint64_t)(PAGE - 1);
 }
 
-/* The kernel looks at the signal set before it refuses the first argument: EFAULT if it cannot
- * read. */
-static bool page_readable(uint64_t page)
-{
-	int saved = errno;
-	bool readable;
-
-	syscall(SYS_rt_sigprocmask, ~0, page, NULL, 8);
-	readable = errno != EFAULT;
-	errno = saved;
-	return readable;
-}
-
 #define FARTHEST (UINT64_C(64) << 20) /* between one frame and the next */
 
 /* Pages from..to are readable? Asked page by page, once per thread and page of its stack. */
@@ -206,7 +191,7 @@ static bool pages_readable(uint64_t from, uint64_t to)
 	if (to > from && to - from > FARTHEST)
 		return false;
 	for (; from < to; from += PAGE)
-		if (!page_readable(from))
+		if (!gt_readable(from))
 			return false;
 	return true;
 }
