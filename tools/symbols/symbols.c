@@ -273,25 +273,35 @@ static const char *string_of(struct gt_symbols *symbols, uint32_t id)
 		       : "";
 }
 
+static struct known python_frame(struct gt_symbols *symbols, const struct gt_pynode *node)
+{
+	const struct gt_trace *trace = symbols->trace;
+	struct gt_pycode code = {0};
+	struct known known = {.named = true};
+
+	if (!node->code)
+		return marker(GT_PC_TRUNCATED);
+	if (node->code < trace->pycode_count)
+		code = trace->pycodes[node->code];
+	known.frame = (struct gt_frame){
+		.function = string_of(symbols, code.qualname ? code.qualname : code.name),
+		.file = string_of(symbols, code.file),
+		.module = "",
+		.line = node->line,
+		.kind = GT_FRAME_PYTHON,
+	};
+	known.library = gt_library_of_python(known.frame.file);
+	return known;
+}
+
 static void add_python(struct gt_symbols *symbols, struct list *list, uint32_t id)
 {
 	const struct gt_trace *trace = symbols->trace;
 
 	while (id && id < trace->pynode_count) {
 		const struct gt_pynode *node = &trace->pynodes[id];
-		struct gt_pycode code = {0};
-		struct known known = {.named = true};
+		struct known known = python_frame(symbols, node);
 
-		if (node->code < trace->pycode_count)
-			code = trace->pycodes[node->code];
-		known.frame = (struct gt_frame){
-			.function = string_of(symbols, code.qualname ? code.qualname : code.name),
-			.file = string_of(symbols, code.file),
-			.module = "",
-			.line = node->line,
-			.kind = GT_FRAME_PYTHON,
-		};
-		known.library = gt_library_of_python(known.frame.file);
 		add(list, &known, 1);
 		id = node->parent < id ? node->parent : 0;
 	}
