@@ -49,6 +49,7 @@ static bool within(uint64_t at, uint64_t size, uint64_t start, uint64_t end)
 	return at >= start && at <= end && size <= end - at;
 }
 
+/* Some linkers write several executable segments; what is between them is the object's too. */
 static void widen(struct gt_module *m, uint64_t start, uint64_t end)
 {
 	if (!m->end || start < m->start)
@@ -173,6 +174,7 @@ static struct gt_module *search(uint64_t address)
 	return low && address < table[low - 1].end ? &table[low - 1] : NULL;
 }
 
+/* Not proof of the same contents: a file may have been replaced by one of the same layout. */
 static bool same_place(const struct gt_module *a, const struct gt_module *b)
 {
 	return a->start == b->start && a->end == b->end && a->bias == b->bias &&
@@ -230,6 +232,7 @@ static int copy_module(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
+/* Shell sort: a few hundred objects, at each change of the loader's list. */
 static void sort(struct gt_module *m, uint32_t n)
 {
 	struct gt_module moved;
@@ -282,6 +285,7 @@ static bool still_there(const struct gt_module *old, struct snapshot *s, uint32_
 	return true;
 }
 
+/* The snapshot becomes the table; objects keep their ids, gone ones that had one are recorded. */
 static void merge(struct snapshot *s)
 {
 	uint32_t i, at = 0;
@@ -308,6 +312,7 @@ static void merge(struct snapshot *s)
 		void_caches();
 }
 
+/* Asks for the loader's counters first, as nearly always nothing has changed. */
 static void refresh(void)
 {
 	uint64_t now = 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Native stack capture, inside: three unwinders behind gt_unwind(), and what they share.
+ * Native stack capture, inside: who does what, and what they share. Only the files named here include
+ * this; everybody else captures through gt_where_capture (preload.h).
  *
- *   unwind_own.c	the walker of every day: one cached rule per pc, verified tail of the last
- *stack unwind_cfi.c	.eh_frame -> the rule of one pc; a miss of the rule cache, nothing else
- *   unwind_other.c	libgcc and libunwind as found in the process: for frames that need a
- *complete unwinder, and as GPUTRACE_UNWINDER=libgcc|libunwind
- *   modules.c		pc -> object file and its unwind information, module records
- *   sites.c		stack -> node id
- *   stack_native.c	the capture itself, a thread's state
+ *   stack_native.c  the capture itself, a thread's state
+ *   unwind_own.c    the walker of every day: a cached rule per pc, the verified tail of the last stack
+ *   unwind_cfi.c    .eh_frame to the rule of one pc: a miss of the rule cache, nothing else
+ *   unwind_other.c  libgcc and libunwind: frames that need a complete unwinder, or by wish
+ *   modules.c       pc to object file and its unwind information; records of objects
+ *   sites.c         stack to node id
  */
 #ifndef GT_UNWIND_H
 #define GT_UNWIND_H

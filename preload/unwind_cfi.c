@@ -19,6 +19,7 @@ struct reader {
 	bool bad;
 };
 
+/* A read beyond the end gives 0 and marks the reader; whoever asks looks at the mark once, at the end. */
 static uint64_t take(struct reader *r, unsigned bytes)
 {
 	uint64_t v = 0;
@@ -211,6 +212,7 @@ static bool augmentation(struct reader *r, const char *letters, struct cie *cie)
 	return !r->bad && !data.bad;
 }
 
+/* Columns, alignments and pointer form that the FDEs of one compilation share. */
 static bool read_cie(const struct gt_module *m, uint64_t address, struct cie *ret)
 {
 	struct reader r;
@@ -273,6 +275,7 @@ struct machine {
 	bool unknown; /* an instruction that we do not know */
 };
 
+/* NULL: a register that the walk does not follow. */
 static struct column *column(struct row *row, uint64_t reg)
 {
 	return reg == GT_DW_FP ? &row->fp : reg == GT_DW_RA ? &row->ra : NULL;
@@ -365,6 +368,7 @@ static void advance(struct machine *m, uint64_t delta)
 	m->location += delta * m->cie->code_align;
 }
 
+/* The instructions with an opcode of their own, by number; names are those of the DWARF standard. */
 static void extended(struct machine *m, struct reader *r, uint8_t op)
 {
 	int64_t factor = m->cie->data_align;
@@ -464,6 +468,7 @@ static void run(struct machine *m, struct reader r)
 
 /* ---- the rule -------------------------------------------------------------------------------- */
 
+/* Room in the long form of a rule, and a place that a word can be read from. */
 static bool fits(int64_t value)
 {
 	return value >= -(1 << 18) && value < 1 << 18 && !(value & 7);
@@ -497,7 +502,7 @@ static void rule_of(const struct row *row, struct gt_rule *rule)
 				 row->ra.value};
 }
 
-struct fde {
+struct fde { /* one function */
 	uint64_t start, length;
 	struct reader program;
 };

@@ -58,6 +58,7 @@ static inline uint64_t find_word(uint64_t pc)
 	return 0;
 }
 
+/* Newest first. A reader that meets the set in the middle of this finds its entry or misses, once. */
 static void put_word(uint64_t pc, uint64_t word)
 {
 	uint64_t *set = set_of(pc);
@@ -88,6 +89,7 @@ static uint64_t pack(uint64_t pc, const struct gt_rule *r)
 	return GT_WORD_PC(pc) | cfa << GT_WORD_CFA_SHIFT | slot << GT_WORD_SLOT_SHIFT | r->kind;
 }
 
+/* Word 0, no entry, unpacks to GT_RULE_NONE. Without branches: the walk waits for this. */
 static struct gt_rule unpack(uint64_t word)
 {
 	uint64_t slot = word >> GT_WORD_SLOT_SHIFT & ((1u << GT_WORD_SLOT_BITS) - 1);
@@ -130,6 +132,7 @@ static void put_rule(uint64_t pc, const struct gt_rule *r)
 	put_word(pc, GT_WORD_PC(pc) | GT_RULE_LONG);
 }
 
+/* Entries that other threads put in meanwhile are of objects that are on their stacks, so still good. */
 void gt_rules_clear(void)
 {
 	unsigned i;
@@ -214,6 +217,7 @@ static void enter_range(struct gt_stack *s, uint64_t sp)
 	s->n = 0;
 }
 
+/* Lets the range grow outwards to end: how a thread's first walk learns how far its stack goes. */
 static bool readable_to(struct gt_stack *s, uint64_t end)
 {
 	if (gt_likely(end <= s->readable_end))
@@ -236,7 +240,10 @@ struct state {
 	uint64_t fp_slot; /* where fp was read; GT_SLOT_KEPT, GT_SLOT_UNSURE */
 };
 
-/* A rule of the long table, or one that was just read. */
+/*
+ * One step by a rule of any form. A CFA that is not aligned, not outside of the frame or not on the
+ * stack means broken tables: the walk ends there, a wrong frame is worse than none.
+ */
 static enum gt_rule_kind step_by(struct gt_stack *s, struct state *st, const struct gt_rule *r)
 {
 	uint64_t cfa, slot = 0;
@@ -385,6 +392,11 @@ static enum gt_unwound unwound_by(enum gt_rule_kind kind)
 				      : GT_UNWOUND;
 }
 
+/*
+ * i counts the frames of the record that may still be met: those with a lower sp than the state's are
+ * left behind. A frame that is met takes the slot of the present walk, as it may have been reached by
+ * another way. Where the record's links break the walk goes on by steps, and may meet it again.
+ */
 enum gt_unwound gt_walk(struct gt_stack *s, const struct gt_regs *regs, uint32_t *ret_kept)
 {
 	struct state st = {gt_pc(regs->pc), regs->sp, regs->fp, GT_SLOT_UNSURE};
