@@ -91,7 +91,8 @@ deps-more:: sim-deps
 
 # The self test.
 SELF	:= $(SIM)/self
-sim_self_c := $(addprefix $(SIM_DIR)/self/,main.c resolver.c memory.c objects.c pools.c graphs.c share.c)
+sim_self_c := $(addprefix $(SIM_DIR)/self/,main.c resolver.c memory.c objects.c pools.c graphs.c share.c \
+		contexts.c)
 
 check-sim: sim $(if $(CUDA13),$(SELF)/selftest $(SELF)/ask $(SELF)/spy/libcuda.so.1)
 	$(Q)$(if $(CUDA13),$(SIM_DIR)/selftest $(O) $(CUDA_HOME),echo "skip sim: no CUDA headers here")

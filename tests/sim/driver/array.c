@@ -75,6 +75,7 @@ static CUresult take_memory(struct CUarray_st *array, size_t bytes)
 		return rc;
 	if (!bytes)
 		return CUDA_ERROR_INVALID_VALUE;
+	array->ctx = sim_owner(array->ctx);
 	array->bytes = bytes;
 	if (array->desc.Flags & NO_MEMORY)
 		return CUDA_SUCCESS;

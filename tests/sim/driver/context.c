@@ -39,6 +39,11 @@ CUresult sim_current_device(struct sim_device **ret_device)
 	return rc;
 }
 
+unsigned long long sim_context_id(void)
+{
+	return __atomic_fetch_add(&next_id, 1, __ATOMIC_RELAXED);
+}
+
 /* Under the device's lock: the context comes to life and takes its memory. */
 static CUresult open_context(struct CUctx_st *ctx)
 {
@@ -48,7 +53,7 @@ static CUresult open_context(struct CUctx_st *ctx)
 		return rc;
 	sim_book(&sim.device[ctx->device].books, GT_SIM_CONTEXT, sim.context_cost);
 	ctx->alive = true;
-	ctx->id = __atomic_fetch_add(&next_id, 1, __ATOMIC_RELAXED);
+	ctx->id = sim_context_id();
 	return CUDA_SUCCESS;
 }
 
@@ -58,6 +63,7 @@ static void close_context(struct CUctx_st *ctx)
 	struct sim_device *device = &sim.device[ctx->device];
 
 	sim_array_free_all(ctx);
+	sim_module_free_all(ctx);
 	pthread_mutex_lock(&device->lock);
 	ctx->alive = false;
 	ctx->refs = 0;
@@ -209,7 +215,7 @@ CUresult CUDAAPI cuCtxCreate_v4(CUcontext *pctx, CUctxCreateParams *params, unsi
 CUresult CUDAAPI cuCtxDestroy_v2(CUcontext ctx)
 {
 	SIM_ENTER();
-	if (!ctx || ctx->primary || !ctx->alive)
+	if (!ctx || ctx->primary || ctx->owner || !ctx->alive)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	close_context(ctx);
 	if (depth && stack[depth - 1] == ctx)

@@ -145,7 +145,7 @@ CUresult CUDAAPI cuImportExternalMemory(CUexternalMemory *memory,
 	if (!made)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	/* From here on the descriptor is the driver's. */
-	*made = (struct CUextMemory_st){desc->handle.fd, desc->size, ctx, NULL};
+	*made = (struct CUextMemory_st){desc->handle.fd, desc->size, sim_owner(ctx), NULL};
 	pthread_mutex_lock(&sim.lock);
 	made->next = externals;
 	externals = made;

@@ -47,7 +47,7 @@ static CUresult add_host(void *base, size_t size, struct CUctx_st *ctx, unsigned
 
 	if (!host)
 		return CUDA_ERROR_OUT_OF_MEMORY;
-	*host = (struct host){base, size, ctx, flags, registered, NULL};
+	*host = (struct host){base, size, sim_owner(ctx), flags, registered, NULL};
 	pthread_mutex_lock(&sim.lock);
 	host->next = hosts;
 	hosts = host;

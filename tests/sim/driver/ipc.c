@@ -213,7 +213,7 @@ CUresult CUDAAPI cuIpcOpenMemHandle_v2(CUdeviceptr *ptr, CUipcMemHandle given, u
 		range->refs++;
 		*ptr = range->ptr;
 	} else {
-		rc = open_first(ptr, &handle, ctx);
+		rc = open_first(ptr, &handle, sim_owner(ctx));
 	}
 	pthread_mutex_unlock(&sim.lock);
 	return rc;

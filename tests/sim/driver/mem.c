@@ -53,7 +53,7 @@ static CUresult alloc_locked(struct CUctx_st *ctx, size_t size, enum sim_kind ki
 		return rc;
 	}
 	block->kind = kind;
-	block->ctx = ctx;
+	block->ctx = sim_owner(ctx);
 	sim_book(&device->books, family_of(kind), size);
 	return CUDA_SUCCESS;
 }

@@ -2,8 +2,9 @@
 /*
  * module.c - modules, libraries, kernels and launches: all of them exist, none does anything.
  *
- * One kind of object stands for a module and its functions alike; a module's functions are found
- * by name so that the same name gives the same handle.
+ * A module costs GT_SIM_MODULE_COST bytes of its context's device from the first use of one of its
+ * functions or variables on (with CUDA_MODULE_LOADING=EAGER from its load on). A library is not
+ * bound to a context: it has a module in every context that uses it. Under sim.lock.
  */
 #include "sim.h"
 
@@ -16,16 +17,135 @@
 CUresult CUDAAPI cuProfilerStart(void);
 CUresult CUDAAPI cuProfilerStop(void);
 
+/* A function of a module, or a kernel of a library: a launch takes both. */
 struct CUfunc_st {
 	char *name;
 	struct CUmod_st *module;
+	struct CUlib_st *library;
 	struct CUfunc_st *next;
 };
 
 struct CUmod_st {
+	struct CUctx_st *ctx;
+	struct CUlib_st *library; /* whose module in this context it is */
+	bool loaded;
 	struct CUfunc_st *functions;
+	struct CUmod_st *next;
 	char global[GLOBAL_SIZE]; /* every variable of the module */
 };
+
+struct CUlib_st {
+	struct CUfunc_st *kernels;
+	struct CUlib_st *next;
+};
+
+static struct CUmod_st *modules;
+static struct CUlib_st *libraries;
+
+static bool is_eager(void)
+{
+	return !strcmp(sim_env("CUDA_MODULE_LOADING", "LAZY"), "EAGER");
+}
+
+static CUresult load(struct CUmod_st *module)
+{
+	struct sim_device *device = &sim.device[module->ctx->device];
+	CUresult rc = CUDA_SUCCESS;
+
+	if (module->loaded)
+		return CUDA_SUCCESS;
+	pthread_mutex_lock(&device->lock);
+	rc = sim_charge(device, sim.module_cost);
+	if (!rc)
+		sim_book(&device->books, GT_SIM_MODULE, sim.module_cost);
+	pthread_mutex_unlock(&device->lock);
+	module->loaded = !rc;
+	return rc;
+}
+
+static void unload(const struct CUmod_st *module)
+{
+	struct sim_device *device = &sim.device[module->ctx->device];
+
+	if (!module->loaded)
+		return;
+	pthread_mutex_lock(&device->lock);
+	sim_uncharge(device, sim.module_cost);
+	sim_unbook(&device->books, GT_SIM_MODULE, sim.module_cost);
+	pthread_mutex_unlock(&device->lock);
+}
+
+static void free_functions(struct CUfunc_st *function)
+{
+	while (function) {
+		struct CUfunc_st *next = function->next;
+
+		free(function->name);
+		free(function);
+		function = next;
+	}
+}
+
+static struct CUmod_st **find_module(const struct CUmod_st *module)
+{
+	struct CUmod_st **link = &modules;
+
+	while (*link && *link != module)
+		link = &(*link)->next;
+	return *link ? link : NULL;
+}
+
+static struct CUlib_st **find_library(const struct CUlib_st *library)
+{
+	struct CUlib_st **link = &libraries;
+
+	while (*link && *link != library)
+		link = &(*link)->next;
+	return *link ? link : NULL;
+}
+
+static void drop_module(struct CUmod_st **link)
+{
+	struct CUmod_st *module = *link;
+
+	*link = module->next;
+	unload(module);
+	free_functions(module->functions);
+	free(module);
+}
+
+static CUresult add_module(struct CUctx_st *ctx, struct CUlib_st *library, struct CUmod_st **ret)
+{
+	struct CUmod_st *module = calloc(1, sizeof(*module));
+	CUresult rc;
+
+	if (!module)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	module->ctx = ctx;
+	module->library = library;
+	rc = is_eager() ? load(module) : CUDA_SUCCESS;
+	if (rc) {
+		free(module);
+		return rc;
+	}
+	module->next = modules;
+	modules = module;
+	*ret = module;
+	return CUDA_SUCCESS;
+}
+
+/* The library's module in this context. */
+static CUresult module_in(struct CUctx_st *ctx, struct CUlib_st *library, struct CUmod_st **ret)
+{
+	struct CUmod_st *module = modules;
+
+	while (module && (module->ctx != ctx || module->library != library))
+		module = module->next;
+	if (!module)
+		return add_module(ctx, library, ret);
+	*ret = module;
+	return CUDA_SUCCESS;
+}
 
 static CUresult new_module(CUmodule *module)
 {
@@ -34,8 +154,10 @@ static CUresult new_module(CUmodule *module)
 
 	if (rc)
 		return rc;
-	*module = calloc(1, sizeof(**module));
-	return *module ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_lock(&sim.lock);
+	rc = add_module(sim_owner(ctx), NULL, module);
+	pthread_mutex_unlock(&sim.lock);
+	return sim_answer(rc);
 }
 
 CUresult CUDAAPI cuModuleLoad(CUmodule *module, const char *name)
@@ -61,54 +183,78 @@ CUresult CUDAAPI cuModuleLoadFatBinary(CUmodule *module, const void *image)
 
 CUresult CUDAAPI cuModuleUnload(CUmodule module)
 {
-	SIM_ENTER();
-	if (!module)
-		return CUDA_ERROR_INVALID_HANDLE;
-	while (module->functions) {
-		struct CUfunc_st *function = module->functions;
+	struct CUmod_st **link;
 
-		module->functions = function->next;
-		free(function->name);
-		free(function);
-	}
-	free(module);
-	return CUDA_SUCCESS;
+	SIM_ENTER();
+	pthread_mutex_lock(&sim.lock);
+	link = find_module(module);
+	if (link && !module->library)
+		drop_module(link);
+	else
+		link = NULL;
+	pthread_mutex_unlock(&sim.lock);
+	return link ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-/* Under sim.lock. */
-static struct CUfunc_st *function_named(struct CUmod_st *module, const char *name)
+/* The same name gives the same handle. */
+static struct CUfunc_st *named(struct CUfunc_st **list, const char *name)
 {
-	struct CUfunc_st *function = module->functions;
+	struct CUfunc_st *function = *list;
 
 	while (function && strcmp(function->name, name))
 		function = function->next;
 	if (function)
 		return function;
-	function = malloc(sizeof(*function));
+	function = calloc(1, sizeof(*function));
 	if (!function)
 		return NULL;
-	*function = (struct CUfunc_st){strdup(name), module, module->functions};
-	module->functions = function;
+	function->name = strdup(name);
+	function->next = *list;
+	*list = function;
 	return function;
+}
+
+static CUresult function_of(CUfunction *function, CUmodule module, const char *name)
+{
+	CUresult rc = load(module);
+
+	if (rc)
+		return rc;
+	*function = named(&module->functions, name);
+	if (!*function)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	(*function)->module = module;
+	return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 {
+	CUresult rc = CUDA_ERROR_INVALID_HANDLE;
+
 	SIM_ENTER();
-	if (!module || !name)
+	if (!function || !name)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&sim.lock);
-	*function = function_named(module, name);
+	if (find_module(module))
+		rc = function_of(function, module, name);
 	pthread_mutex_unlock(&sim.lock);
-	return *function ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	return sim_answer(rc);
 }
 
 CUresult CUDAAPI cuModuleGetGlobal_v2(CUdeviceptr *ptr, size_t *size, CUmodule module,
 				      const char *name)
 {
+	CUresult rc = CUDA_ERROR_INVALID_HANDLE;
+
 	SIM_ENTER();
-	if (!module || !name)
+	if (!name)
 		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&sim.lock);
+	if (find_module(module))
+		rc = load(module);
+	pthread_mutex_unlock(&sim.lock);
+	if (rc)
+		return sim_answer(rc);
 	if (ptr)
 		*ptr = (uintptr_t)module->global;
 	if (size)
@@ -119,7 +265,7 @@ CUresult CUDAAPI cuModuleGetGlobal_v2(CUdeviceptr *ptr, size_t *size, CUmodule m
 CUresult CUDAAPI cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
 {
 	SIM_ENTER();
-	*mode = CU_MODULE_LAZY_LOADING;
+	*mode = is_eager() ? CU_MODULE_EAGER_LOADING : CU_MODULE_LAZY_LOADING;
 	return CUDA_SUCCESS;
 }
 
@@ -128,31 +274,107 @@ CUresult CUDAAPI cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_o
 				   CUlibraryOption *library_options, void **library_values,
 				   unsigned int library_count)
 {
-	return new_module((CUmodule *)library);
+	struct CUlib_st *made;
+
+	SIM_ENTER();
+	if (!library || !code)
+		return CUDA_ERROR_INVALID_VALUE;
+	made = calloc(1, sizeof(*made));
+	if (!made)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	pthread_mutex_lock(&sim.lock);
+	made->next = libraries;
+	libraries = made;
+	pthread_mutex_unlock(&sim.lock);
+	*library = made;
+	return CUDA_SUCCESS;
 }
 
 CUresult CUDAAPI cuLibraryUnload(CUlibrary library)
 {
-	return cuModuleUnload((CUmodule)library);
+	struct CUmod_st **module = &modules;
+	struct CUlib_st **link;
+
+	SIM_ENTER();
+	pthread_mutex_lock(&sim.lock);
+	link = find_library(library);
+	while (link && *module) {
+		if ((*module)->library == library)
+			drop_module(module);
+		else
+			module = &(*module)->next;
+	}
+	if (link) {
+		*link = library->next;
+		free_functions(library->kernels);
+		free(library);
+	}
+	pthread_mutex_unlock(&sim.lock);
+	return link ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult CUDAAPI cuLibraryGetModule(CUmodule *module, CUlibrary library)
 {
-	SIM_ENTER();
-	*module = (CUmodule)library;
-	return library ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	struct CUctx_st *ctx;
+	CUresult rc = sim_current(&ctx);
+
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&sim.lock);
+	rc = find_library(library) ? module_in(sim_owner(ctx), library, module)
+				   : CUDA_ERROR_INVALID_HANDLE;
+	rc = rc ? rc : load(*module);
+	pthread_mutex_unlock(&sim.lock);
+	return sim_answer(rc);
 }
 
 CUresult CUDAAPI cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name)
 {
-	return cuModuleGetFunction((CUfunction *)kernel, (CUmodule)library, name);
+	struct CUfunc_st *found = NULL;
+
+	SIM_ENTER();
+	if (!kernel || !name)
+		return CUDA_ERROR_INVALID_VALUE;
+	pthread_mutex_lock(&sim.lock);
+	if (find_library(library))
+		found = named(&library->kernels, name);
+	if (found)
+		found->library = library;
+	pthread_mutex_unlock(&sim.lock);
+	*kernel = (CUkernel)found;
+	return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
+/* The kernel as a function of the current context, where its library is loaded now. */
 CUresult CUDAAPI cuKernelGetFunction(CUfunction *function, CUkernel kernel)
 {
-	SIM_ENTER();
-	*function = (CUfunction)kernel;
-	return kernel ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+	struct CUfunc_st *given = (struct CUfunc_st *)kernel;
+	struct CUmod_st *module = NULL;
+	struct CUctx_st *ctx;
+	CUresult rc = sim_current(&ctx);
+
+	if (rc || !given)
+		return rc ? rc : CUDA_ERROR_INVALID_HANDLE;
+	pthread_mutex_lock(&sim.lock);
+	rc = module_in(sim_owner(ctx), given->library, &module);
+	rc = rc ? rc : function_of(function, module, given->name);
+	pthread_mutex_unlock(&sim.lock);
+	return sim_answer(rc);
+}
+
+/* The context is about to end. */
+void sim_module_free_all(const struct CUctx_st *ctx)
+{
+	struct CUmod_st **link = &modules;
+
+	pthread_mutex_lock(&sim.lock);
+	while (*link) {
+		if ((*link)->ctx == ctx)
+			drop_module(link);
+		else
+			link = &(*link)->next;
+	}
+	pthread_mutex_unlock(&sim.lock);
 }
 
 CUresult CUDAAPI cuFuncGetName(const char **name, CUfunction function)
@@ -205,11 +427,18 @@ CUresult CUDAAPI cuFuncSetCacheConfig(CUfunction function, CUfunc_cache config)
 	return CUDA_SUCCESS;
 }
 
-static CUresult launch(const void *function, CUstream stream)
+static CUresult launch(CUfunction function, CUstream stream)
 {
+	CUfunction loaded;
+	CUresult rc = CUDA_SUCCESS;
+
 	SIM_ENTER();
 	if (!function)
 		return CUDA_ERROR_INVALID_HANDLE;
+	if (function->library)
+		rc = cuKernelGetFunction(&loaded, (CUkernel)function);
+	if (rc)
+		return rc;
 	return sim_is_captured(stream) ? sim_capture_plain(stream, CU_GRAPH_NODE_TYPE_KERNEL)
 				       : CUDA_SUCCESS;
 }

@@ -94,7 +94,7 @@ CUresult CUDAAPI cuMemPoolImportPointer(CUdeviceptr *ptr, CUmemoryPool pool,
 	pthread_mutex_lock(&sim.lock);
 	range = sim_foreign_add(&(struct sim_foreign){.kind = SIM_FOREIGN_POOL,
 						      .size = what.size,
-						      .ctx = ctx,
+						      .ctx = sim_owner(ctx),
 						      .owner = what.pid,
 						      .id = what.id},
 				-1, 0);

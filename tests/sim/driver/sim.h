@@ -71,8 +71,9 @@ struct sim_arena {
 struct CUctx_st {
 	int device;
 	unsigned int flags;
-	unsigned int refs; /* primary: retains; others: 1 */
-	unsigned int peers; /* devices whose memory it may use: bits */
+	unsigned int refs;	/* primary: retains; others: 1 */
+	struct CUctx_st *owner; /* green: the primary context, which owns what is allocated */
+	unsigned int peers;	/* devices whose memory it may use: bits */
 	bool primary;
 	bool alive;
 	unsigned long long id;
@@ -163,6 +164,12 @@ const char *sim_env(const char *name, const char *otherwise);
 /* context.c: the calling thread's context, or an error code for the caller to return. */
 CUresult sim_current(struct CUctx_st **ret_ctx);
 CUresult sim_current_device(struct sim_device **ret_device);
+unsigned long long sim_context_id(void);
+
+static inline struct CUctx_st *sim_owner(struct CUctx_st *ctx)
+{
+	return ctx->owner ? ctx->owner : ctx;
+}
 
 /* arena.c: all under the device's lock. */
 int sim_arena_init(struct sim_arena *arena, size_t bytes);
@@ -188,7 +195,8 @@ CUresult sim_mem_free(CUdeviceptr ptr);
 void sim_mem_free_array(CUdeviceptr ptr);
 void sim_mem_free_all(struct CUctx_st *ctx);
 
-/* array.c, foreign.c, ipc.c */
+/* module.c, array.c, foreign.c, ipc.c */
+void sim_module_free_all(const struct CUctx_st *ctx);
 void sim_array_free_all(const struct CUctx_st *ctx);
 CUresult sim_foreign_free(CUdeviceptr ptr);
 bool sim_foreign_range(CUdeviceptr ptr, struct sim_range *ret);

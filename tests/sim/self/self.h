@@ -24,7 +24,7 @@ struct self_case {
 
 /* End with an entry without a name. */
 extern const struct self_case self_resolver_cases[], self_memory_cases[], self_object_cases[],
-	self_pool_cases[], self_graph_cases[], self_share_cases[];
+	self_pool_cases[], self_graph_cases[], self_share_cases[], self_context_cases[];
 
 /* Ends the case with a message unless both are equal. */
 void self_equal(const char *file, int line, const char *what, long long got, long long wanted);
