@@ -203,6 +203,7 @@ void gt_stacks_open(void)
 
 void gt_stacks_fork_child(void)
 {
+	gt_rules_forget();
 	gt_modules_forget();
 	gt_nodes_forget();
 	gt_python_fork_child();

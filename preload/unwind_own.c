@@ -20,9 +20,9 @@
 /* ---- the rule cache -------------------------------------------------------------------------- */
 
 /*
- * Four ways: conflicts depend on where the loader put things, and with four there are none at 400
- * pcs. One relaxed load or store per word, no lock; two threads that insert at once only lose an
- * entry.
+ * Four ways: conflicts depend on where the loader put things, and with four there are none at 400 pcs.
+ * Look-ups take no lock, one relaxed load per word. Inserts do, because moving the entries of a set
+ * must not bring back one that was just cleared; an insert that would have to wait is left out.
  */
 #define SETS	  2048u
 #define WAYS	  4u
@@ -33,6 +33,7 @@ static uint64_t rules[SETS][WAYS] __attribute__((aligned(64)));
 static struct {
 	uint64_t value, check;
 } long_rules[LONG_SIZE];
+static struct gt_lock inserting;
 
 static uint64_t mix(uint64_t pc)
 {
@@ -119,7 +120,7 @@ static bool find_long(uint64_t pc, struct gt_rule *ret)
 	return true;
 }
 
-static void put_rule(uint64_t pc, const struct gt_rule *r)
+static void insert(uint64_t pc, const struct gt_rule *r)
 {
 	uint64_t word = pack(pc, r), value = pack_long(r);
 
@@ -132,15 +133,31 @@ static void put_rule(uint64_t pc, const struct gt_rule *r)
 	put_word(pc, GT_WORD_PC(pc) | GT_RULE_LONG);
 }
 
-/* Entries that other threads put in meanwhile are of objects that are on their stacks, so still good. */
+static void put_rule(uint64_t pc, const struct gt_rule *r)
+{
+	if (__atomic_exchange_n(&inserting.held, 1, __ATOMIC_ACQUIRE))
+		return;
+	if (!gt_modules_unsettled())
+		insert(pc, r);
+	gt_unlock(&inserting);
+}
+
 void gt_rules_clear(void)
 {
 	unsigned i;
 
+	gt_lock(&inserting);
 	for (i = 0; i < SETS * WAYS; i++)
 		gt_store_relaxed(&rules[0][i], 0);
 	for (i = 0; i < LONG_SIZE; i++)
 		gt_store_relaxed(&long_rules[i].check, 0);
+	gt_unlock(&inserting);
+}
+
+void gt_rules_forget(void)
+{
+	inserting = (struct gt_lock){0};
+	gt_rules_clear();
 }
 
 /*
@@ -155,8 +172,7 @@ static void read_rule(uint64_t pc, struct gt_rule *ret)
 	if (!gt_module_find(pc - 1, &module))
 		return;
 	gt_cfi_rule(&module, pc - 1, ret);
-	if (!gt_modules_unsettled())
-		put_rule(pc, ret);
+	put_rule(pc, ret);
 }
 
 static void find_rule(uint64_t pc, struct gt_rule *ret)
