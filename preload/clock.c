@@ -111,18 +111,22 @@ static void set_anchor(void)
 	struct moment at = now();
 	uint64_t ns = at.ns - clk.base.ns, passed = at.ticks - clk.base.ticks;
 
-	clk.anchor = at;
+	gt_store_relaxed(&clk.anchor.ticks, at.ticks);
+	gt_store_relaxed(&clk.anchor.ns, at.ns);
 	if (ns >= MIN_NS && passed)
-		clk.rate = (uint64_t)(((unsigned __int128)ns << SHIFT) / passed / 1000);
-	if (ns >= BASE_NS)
-		clk.base = at;
+		gt_store_relaxed(&clk.rate,
+				 (uint64_t)(((unsigned __int128)ns << SHIFT) / passed / 1000));
+	if (ns < BASE_NS)
+		return;
+	gt_store_relaxed(&clk.base.ticks, at.ticks);
+	gt_store_relaxed(&clk.base.ns, at.ns);
 }
 
 void gt_clock_anchor(void)
 {
 	uint32_t version = gt_load(&clk.version);
 
-	if (!clk.invariant || version & 1 || mono_ns() - clk.base.ns < MIN_NS ||
+	if (!clk.invariant || version & 1 || mono_ns() - gt_load_relaxed(&clk.base.ns) < MIN_NS ||
 	    !__atomic_compare_exchange_n(&clk.version, &version, version + 1, false,
 					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return;
@@ -136,7 +140,7 @@ static uint64_t slow_us(void)
 {
 	uint64_t ns = mono_ns();
 
-	if (clk.invariant && ns - clk.base.ns >= MIN_NS)
+	if (clk.invariant && ns - gt_load_relaxed(&clk.base.ns) >= MIN_NS)
 		gt_clock_anchor();
 	return ns / 1000 - gt_file->mono_us;
 }
@@ -144,8 +148,9 @@ static uint64_t slow_us(void)
 uint64_t gt_now_us(void)
 {
 	uint32_t version = gt_load(&clk.version);
-	struct moment anchor = clk.anchor;
-	uint64_t rate = clk.rate, passed;
+	struct moment anchor = {gt_load_relaxed(&clk.anchor.ticks),
+				gt_load_relaxed(&clk.anchor.ns)};
+	uint64_t rate = gt_load_relaxed(&clk.rate), passed;
 
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (gt_unlikely(!rate || version & 1 || gt_load_relaxed(&clk.version) != version))

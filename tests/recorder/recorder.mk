@@ -11,7 +11,7 @@ REC_COMMON := tests/recorder/model.c tests/recorder/check.c tests/recorder/fake.
 REC_CFLAGS = $(filter-out $(SANFLAGS),$(CFLAGS_ALL)) -D_GNU_SOURCE
 REC_STORES := $(addprefix $(REC)/stores,-gcc -clang -1 -2 -3 -4 -5 -6 -7)
 
-.PHONY: check-recorder check-recorder-full
+.PHONY: check-recorder check-recorder-full bench-recorder
 check-recorder: $(REC_TESTS) $(REC)/live $(REC)/unit_test $(REC)/process_test $(REC_STORES)
 	$(Q)O=$(O) tests/recorder/run everyday
 
@@ -27,6 +27,15 @@ $(REC)/unit_test $(REC)/process_test: $(REC)/%: tests/recorder/%.c $(REC_COMMON)
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
 	$(Q)$(CC) $(REC_CFLAGS) -o $@ $(filter %.c %.o,$^) -l:libzstd.a -lcriterion -lpthread
+
+# The recorder's own cost: prints "name value unit".
+bench-recorder: $(O)/bench/recorder
+	$(Q)dir=$$(mktemp -d) && GPUTRACE_DIR=$$dir $<; rm -rf "$$dir"
+
+$(O)/bench/recorder: tests/bench/recorder.c tests/recorder/fake.c $(REC_LIB)
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(REC_CFLAGS) -o $@ $(filter %.c %.o,$^) -l:libzstd.a -lpthread
 
 # The tool's reader beside the test's own.
 $(REC)/live: tests/recorder/live.c $(REC_COMMON) $(REC_LIB) \
