@@ -5,11 +5,11 @@
  * keep (GT_HOOK macros of hook.h do). Order of a recorded event:
  *
  *   hook_*.c    enter -> real call -> gt_where_capture -> gt_record_*            no lock held
- *   lane.c      lane lock -> live block, counters, site, cell, commit -> unlock
+ *   lane.c      lane lock -> live block, counters, site, cell, commit (commit.c) -> unlock
  *   ring.c      a full staging becomes a chunk, still under the lane's lock
  *
- * Locks, outermost first: lane lock > extent lock, definitions lock > extent lock. None is held while a
- * foreign function runs. All live in private memory; a forked child starts with new structures.
+ * Locks, outermost first: reports > lane > definitions > extents. None is held while a foreign function
+ * runs. All live in private memory; a forked child starts with new structures.
  */
 #ifndef GT_PRELOAD_H
 #define GT_PRELOAD_H
