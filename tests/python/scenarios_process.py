@@ -251,6 +251,24 @@ def subinterpreter():
 
 
 @scenario
+def isolated_interpreters():
+    """Each with a GIL of its own, from 3.13 on with ctypes; three at once."""
+    since(3, 13)
+    import _interpreters
+    source = SUBINTERPRETER % (os.path.dirname(os.path.abspath(__file__)), True)
+    source += "if capture.failures or not capture.captures: raise SystemError(capture.failures)\n"
+
+    def work(n):
+        number = _interpreters.create("isolated")
+        for _ in range(5):
+            problem = _interpreters.exec(number, source)
+            check(problem is None, "%s" % (problem,))
+        _interpreters.destroy(number)
+        snap()
+    run_threads(3, work)
+
+
+@scenario
 def greenlets():
     try:
         from greenlet import greenlet, getcurrent
