@@ -23,7 +23,10 @@ sim_rt_o := $(patsubst $(SIM_DIR)/runtime/%.c,%.o,$(sim_rt_c)) ordered-pt.o
 sim_rt13_o := $(addprefix $(SIM)/rt13/,$(sim_rt_o))
 sim_rt12_o := $(addprefix $(SIM)/rt12/,$(sim_rt_o))
 
-SIM_LIBS := $(if $(CUDA13),$(SIM)/libcuda.so.1 $(SIM)/libcudart.so.13 $(SIM)/libnvidia-ml.so.1) \
+sim_rts_o := $(addprefix $(SIM)/rts/,$(sim_rt_o))
+
+SIM_LIBS := $(if $(CUDA13),$(SIM)/libcuda.so.1 $(SIM)/libcudart.so.13 $(SIM)/libnvidia-ml.so.1 \
+	    $(SIM)/libcudart_static.a) \
 	    $(if $(CUDA12),$(SIM)/libcudart.so.12)
 
 DEPS	+= python3-pip
@@ -62,7 +65,21 @@ $(SIM)/rt12/ordered-pt.o: $(SIM_DIR)/runtime/ordered.c | $(SIM)/rt12 $(SIM)/crt1
 $(SIM)/crt12/crt:
 	$(Q)mkdir -p $(@D) && ln -sfn $(abspath $(CUDA12_CRT))/crt $@
 
-$(SIM)/driver $(SIM)/rt13 $(SIM)/rt12 $(SIM)/nvml:
+# The static runtime: one object whose symbols become local in whatever is linked with it.
+$(SIM)/rts/%.o: $(SIM_DIR)/runtime/%.c | $(SIM)/rts
+	$(call say,CC,$< (static))
+	$(Q)$(CC) $(SIM_CFLAGS) -fvisibility=hidden -DRT_STATIC -isystem $(CUDA13) -c $< -o $@
+
+$(SIM)/rts/ordered-pt.o: $(SIM_DIR)/runtime/ordered.c | $(SIM)/rts
+	$(call say,CC,$< (static, per thread))
+	$(Q)$(CC) $(SIM_CFLAGS) -fvisibility=hidden -DCUDA_API_PER_THREAD_DEFAULT_STREAM \
+		-isystem $(CUDA13) -c $< -o $@
+
+$(SIM)/libcudart_static.a: $(sim_rts_o)
+	$(call say,AR,$@)
+	$(Q)$(LD) -r $^ -o $(SIM)/rts/cudart.o && rm -f $@ && $(AR) rcs $@ $(SIM)/rts/cudart.o
+
+$(SIM)/driver $(SIM)/rt13 $(SIM)/rt12 $(SIM)/rts $(SIM)/nvml:
 	$(Q)mkdir -p $@
 
 $(SIM)/libcuda.so.1: $(sim_driver_o) $(SIM_DIR)/driver/driver.map
@@ -87,14 +104,14 @@ sim-deps: deps-apt
 	$(Q)$(SIM_DIR)/fetch-headers $(O)/deps $(if $(CUDA13),,13) $(if $(CUDA12),,12)
 deps-more:: sim-deps
 
--include $(sim_driver_o:.o=.d) $(sim_rt13_o:.o=.d) $(sim_rt12_o:.o=.d)
+-include $(sim_driver_o:.o=.d) $(sim_rt13_o:.o=.d) $(sim_rt12_o:.o=.d) $(sim_rts_o:.o=.d)
 
 # The self test.
 SELF	:= $(SIM)/self
 sim_self_c := $(addprefix $(SIM_DIR)/self/,main.c resolver.c memory.c objects.c pools.c graphs.c share.c \
 		contexts.c)
 
-check-sim: sim $(if $(CUDA13),$(SELF)/selftest $(SELF)/ask $(SELF)/spy/libcuda.so.1)
+check-sim: sim $(if $(CUDA13),$(PROGS) $(SELF)/selftest $(SELF)/ask $(SELF)/spy/libcuda.so.1)
 	$(Q)$(if $(CUDA13),$(SIM_DIR)/selftest $(O) $(CUDA_HOME),echo "skip sim: no CUDA headers here")
 
 $(SELF)/selftest: $(sim_self_c) $(SIM_DIR)/self/self.h $(SIM_DIR)/gtsim.h \

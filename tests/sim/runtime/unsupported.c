@@ -17,9 +17,15 @@ int rt_not_supported(void)
 #error "write the jump instruction of this machine here"
 #endif
 
+#ifdef RT_STATIC /* the other files are compiled with hidden visibility then */
+#define HIDE ".hidden "
+#else
+#define HIDE ".globl "
+#endif
+
 #define RT_NO(symbol)                                          \
 	__asm__(".text\n"                                      \
-		".globl " #symbol "\n"                         \
+		".globl " #symbol "\n" HIDE #symbol "\n"      \
 		".type " #symbol ", %function\n" #symbol ":\n" \
 		"\t" JUMP "rt_not_supported\n"                 \
 		".size " #symbol ", . - " #symbol "\n");

@@ -81,9 +81,9 @@ static int run_case(const struct self_case *c)
 
 int main(void)
 {
-	const struct self_case *suites[] = {self_resolver_cases, self_memory_cases,
-					    self_object_cases,	 self_pool_cases,
-					    self_graph_cases,	 self_share_cases};
+	const struct self_case *suites[] = {
+		self_resolver_cases, self_memory_cases, self_object_cases, self_pool_cases,
+		self_graph_cases,    self_share_cases,	self_context_cases};
 	int failed = 0;
 
 	for (size_t i = 0; i < sizeof(suites) / sizeof(suites[0]); i++) {
