@@ -158,8 +158,35 @@ EXPORT(nvmlSystemGetCudaDriverVersion(int *version))
 	return nvmlSystemGetCudaDriverVersion_v2(version);
 }
 
-/* The driver of this process knows; without one nothing of ours is on the device. */
-static int device_memory(int device, size_t *ret_used, size_t *ret_total)
+/* GT_SIM_OTHERS, on device 0. */
+static unsigned long long others_bytes(int device)
+{
+	const char *others = getenv("GT_SIM_OTHERS");
+	unsigned long long mib, bytes = 0;
+	int length;
+
+	while (others && device == 0 && sscanf(others, "%*u:%llu%n", &mib, &length) == 1) {
+		bytes += mib << 20;
+		others += length;
+		others += *others == ',';
+	}
+	return bytes;
+}
+
+/* "8G", "512M", "4096". */
+static size_t capacity(void)
+{
+	const char *text = getenv("GT_SIM_CAPACITY");
+	char *unit = NULL;
+	size_t bytes = text && *text ? strtoull(text, &unit, 0) : (size_t)8 << 30;
+
+	if (!unit)
+		return bytes;
+	return *unit == 'G' ? bytes << 30 : *unit == 'M' ? bytes << 20 : bytes;
+}
+
+/* The driver of this process knows, if it has one that was started. */
+static int driver_memory(int device, size_t *ret_used, size_t *ret_total)
 {
 	void *handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
 	int (*ask)(int, size_t *, size_t *) = NULL;
@@ -173,12 +200,20 @@ static int device_memory(int device, size_t *ret_used, size_t *ret_total)
 	return rc;
 }
 
+/* Without a driver here nothing of ours is on the device. */
+static void device_memory(int device, size_t *ret_used, size_t *ret_total)
+{
+	if (!driver_memory(device, ret_used, ret_total))
+		return;
+	*ret_used = others_bytes(device);
+	*ret_total = capacity();
+}
+
 EXPORT(nvmlDeviceGetMemoryInfo(nvmlDevice_t device, struct memory *memory))
 {
 	size_t used, total;
 
-	if (device_memory(ordinal(device), &used, &total))
-		return NVML_NOT_SUPPORTED;
+	device_memory(ordinal(device), &used, &total);
 	*memory = (struct memory){total, total - used, used};
 	return NVML_SUCCESS;
 }
@@ -187,8 +222,7 @@ EXPORT(nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, struct memory_v2 *memory)
 {
 	size_t used, total;
 
-	if (device_memory(ordinal(device), &used, &total))
-		return NVML_NOT_SUPPORTED;
+	device_memory(ordinal(device), &used, &total);
 	memory->total = total;
 	memory->reserved = 0;
 	memory->free = total - used;
@@ -200,7 +234,6 @@ EXPORT(nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, struct memory_v2 *memory)
 static unsigned int list_processes(int device, struct process *list, unsigned int room)
 {
 	const char *others = getenv("GT_SIM_OTHERS");
-	unsigned long long other_bytes = 0;
 	unsigned int count = 0, pid;
 	unsigned long long mib;
 	size_t used, total;
@@ -211,14 +244,13 @@ static unsigned int list_processes(int device, struct process *list, unsigned in
 			list[count] =
 				(struct process){pid, mib << 20, NOT_AVAILABLE, NOT_AVAILABLE};
 		count++;
-		other_bytes += mib << 20;
 		others += length;
 		others += *others == ',';
 	}
-	if (device_memory(device, &used, &total))
+	if (driver_memory(device, &used, &total))
 		return count;
 	if (count < room)
-		list[count] = (struct process){(unsigned int)getpid(), used - other_bytes,
+		list[count] = (struct process){(unsigned int)getpid(), used - others_bytes(device),
 					       NOT_AVAILABLE, NOT_AVAILABLE};
 	return count + 1;
 }
@@ -249,6 +281,29 @@ EXPORT(nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t device, unsigned int *c
 		return NVML_INSUFFICIENT_SIZE;
 	for (unsigned int i = 0; i < *count; i++)
 		list[i] = (struct process_v1){all[i].pid, all[i].used};
+	return NVML_SUCCESS;
+}
+
+struct utilization {
+	unsigned int gpu, memory;
+};
+
+/* GT_SIM_UTILIZATION ("gpu:memory", in percent). */
+EXPORT(nvmlDeviceGetUtilizationRates(nvmlDevice_t device, struct utilization *rates))
+{
+	const char *text = getenv("GT_SIM_UTILIZATION");
+
+	*rates = (struct utilization){0};
+	if (text && sscanf(text, "%u:%u", &rates->gpu, &rates->memory) < 1)
+		return NVML_NOT_SUPPORTED;
+	return NVML_SUCCESS;
+}
+
+/* Nothing here draws. */
+EXPORT(nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t device, unsigned int *count,
+						struct process *list))
+{
+	*count = 0;
 	return NVML_SUCCESS;
 }
 

@@ -147,6 +147,34 @@ static void other_processes(void)
 	EQUAL(count, 3);
 }
 
+struct nvml_memory {
+	unsigned long long total, free, used;
+};
+
+/* A process that has no driver of its own sees the device all the same. */
+static void no_driver(void)
+{
+	void *nvml = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+	int (*by_index)(unsigned int, void **);
+	int (*memory_of)(void *, struct nvml_memory *);
+	int (*rates_of)(void *, unsigned int *);
+	struct nvml_memory memory;
+	unsigned int rates[2];
+	void *device;
+
+	TRUE(nvml);
+	by_index = (__typeof__(by_index))dlsym(nvml, "nvmlDeviceGetHandleByIndex_v2");
+	memory_of = (__typeof__(memory_of))dlsym(nvml, "nvmlDeviceGetMemoryInfo");
+	rates_of = (__typeof__(rates_of))dlsym(nvml, "nvmlDeviceGetUtilizationRates");
+	OK(by_index(0, &device));
+	OK(memory_of(device, &memory));
+	EQUAL(memory.total, 4096 * MIB);
+	EQUAL(memory.used, 1000 * MIB);
+	OK(rates_of(device, rates));
+	EQUAL(rates[0], 37);
+	EQUAL(rates[1], 5);
+}
+
 const struct self_case self_object_cases[] = {
 	{"devices", devices, "GT_SIM_DEVICES=3 CUDA_VISIBLE_DEVICES=2,0 GT_SIM_CAPACITY=512M"},
 	{"no-device", no_device, "GT_SIM_DEVICES=0"},
@@ -156,5 +184,7 @@ const struct self_case self_object_cases[] = {
 	{"fork-refused", fork_refused, NULL},
 	{"fork-allowed", fork_allowed, "GT_SIM_FORK=1"},
 	{"other-processes", other_processes, "GT_SIM_OTHERS=77:1000,78:500"},
+	{"no-driver", no_driver,
+	 "GT_SIM_OTHERS=77:1000 GT_SIM_CAPACITY=4G GT_SIM_UTILIZATION=37:5"},
 	{NULL, NULL, NULL},
 };
