@@ -11,7 +11,7 @@ cuda_headers = $(firstword $(foreach d,$(2) $(CUDA_HOME)/include $(O)/deps/cu$(1
 CUDA13	?= $(call cuda_headers,13)
 CUDA12	?= $(call cuda_headers,12)
 # The 12 runtime's wheel leaves out crt/, which has not changed since.
-CUDA12_CRT := $(firstword $(wildcard $(CUDA12) $(CUDA13)))
+CUDA12_CRT := $(patsubst %/crt,%,$(firstword $(wildcard $(addsuffix /crt,$(CUDA12) $(CUDA13)))))
 
 SIM_CFLAGS = $(CFLAGS_ALL) -fPIC -pthread
 SIM_LDFLAGS = -shared -Wl,-Bsymbolic -Wl,-z,defs -Wl,-soname,$(@F) -pthread -ldl
