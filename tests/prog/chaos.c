@@ -2,14 +2,16 @@
 /*
  * chaos.c - a random program over all ways to get and give back memory, right and wrong ones.
  *
- *	chaos [--calls N] [--seed N] [--every N]
+ *	chaos [--calls N] [--seed N] [--every N] [--clean]
  *
  * About one call in ten is a mistake: a second free, a free inside a block, of a wild address, from
  * another device's context, after its context or its pool has ended, more than there is. The same
  * seed makes the same calls. With --every, and on the simulator, each N-th call is followed by a
  * line of JSON with the books (gtsim.h) of the host (-1) and every device, without what is 0:
  * {"call": N, "books": {"DEVICE": {"FAMILY": [BYTES, COUNT]}}}. If a tracer offers gputrace_mark(),
- * it is told "call N" at the same place. The last line counts calls and refusals.
+ * it is told "call N" at the same place. With --clean all is given back
+ * in the end, and the books are printed once more. The last line counts calls
+ * and refusals and says what of each device is in use.
  */
 #include "chaos.h"
 
@@ -21,6 +23,7 @@
 #include <stdlib.h>
 
 static unsigned long long calls, wanted = 10000, every, refused;
+static bool clean;
 static uint64_t state;
 static struct chaos_thing kept[CHAOS_KINDS][CHAOS_KEPT];
 static size_t kept_count[CHAOS_KINDS];
@@ -121,10 +124,23 @@ void chaos_use_device(int device)
 	cuCtxSetCurrent(primary[device]);
 }
 
+/* What the device has given away, as it says itself. */
+static size_t in_use(int device)
+{
+	size_t free_bytes = 0, total = 0;
+
+	chaos_use_device(device);
+	cuMemGetInfo(&free_bytes, &total);
+	return total - free_bytes;
+}
+
 static int parse(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"calls", 1, NULL, 'c'}, {"seed", 1, NULL, 's'}, {"every", 1, NULL, 'e'}, {0}};
+	static const struct option options[] = {{"calls", 1, NULL, 'c'},
+						{"seed", 1, NULL, 's'},
+						{"every", 1, NULL, 'e'},
+						{"clean", 0, NULL, 'k'},
+						{0}};
 	unsigned long long seed = 1;
 	int option;
 
@@ -135,6 +151,8 @@ static int parse(int argc, char **argv)
 			seed = strtoull(optarg, NULL, 0);
 		else if (option == 'e')
 			every = strtoull(optarg, NULL, 0);
+		else if (option == 'k')
+			clean = true;
 		else
 			return -1;
 	}
@@ -160,7 +178,12 @@ int main(int argc, char **argv)
 	chaos_use_device(0);
 	while (calls < wanted)
 		chaos_do_something();
-	printf("{\"calls\": %llu, \"refused\": %llu}\n", calls, refused);
+	if (clean) {
+		chaos_clean_up();
+		checkpoint();
+	}
+	printf("{\"calls\": %llu, \"refused\": %llu, \"in_use\": [%zu, %zu]}\n", calls, refused,
+	       in_use(0), in_use(1));
 	fflush(stdout);
 	chaos_stop_exporter();
 	return 0;

@@ -23,9 +23,7 @@ enum chaos_kind {
 	CHAOS_HANDLE,
 	CHAOS_MAPPING,
 	CHAOS_ARRAY,
-	CHAOS_MIPMAP,
 	CHAOS_MODULE,
-	CHAOS_EXEC,
 	CHAOS_EXTERNAL,
 	CHAOS_OPENED,
 	CHAOS_KINDS
@@ -57,6 +55,8 @@ void chaos_use_device(int device);
 
 /* chaos_ops.c: does one thing, which is one call or a few. */
 void chaos_do_something(void);
+/* Gives back all that is left. */
+void chaos_clean_up(void);
 
 /* chaos_ipc.c: another process that exports memory, started before the driver. */
 struct chaos_exports {

@@ -17,6 +17,7 @@
 #define REGISTER ((size_t)64 << 10)
 
 static CUdeviceptr last_freed;
+static char own[CHAOS_KEPT][REGISTER]; /* the program's memory, registered and not */
 
 static void alloc_plain(void)
 {
@@ -139,7 +140,6 @@ static void change_device(void)
 
 static void host_memory(void)
 {
-	static char own[CHAOS_KEPT][REGISTER];
 	size_t size = chaos_size(MOST / 8), slot = chaos_random(CHAOS_KEPT);
 	struct chaos_thing thing;
 	void *ptr;
@@ -460,4 +460,56 @@ void chaos_do_something(void)
 	for (i = 0; drawn >= operations[i].weight; i++)
 		drawn -= operations[i].weight;
 	operations[i].run();
+}
+
+static void release(enum chaos_kind kind, const struct chaos_thing *thing)
+{
+	void *handle = (void *)(uintptr_t)thing->value;
+
+	switch (kind) {
+	case CHAOS_PINNED:
+		CALL(cuMemFreeHost(handle));
+		break;
+	case CHAOS_POOL:
+		CALL(cuMemPoolDestroy(handle));
+		break;
+	case CHAOS_HANDLE:
+		CALL(cuMemRelease(thing->value));
+		break;
+	case CHAOS_MAPPING:
+		CALL(cuMemUnmap(thing->value, thing->size));
+		CALL(cuMemAddressFree(thing->value, thing->size));
+		break;
+	case CHAOS_ARRAY:
+		CALL(cuArrayDestroy(handle));
+		break;
+	case CHAOS_MODULE:
+		CALL(cuModuleUnload(handle));
+		break;
+	case CHAOS_EXTERNAL:
+		CALL(cuDestroyExternalMemory(handle));
+		break;
+	case CHAOS_OPENED:
+		CALL(cuIpcCloseMemHandle(thing->value));
+		break;
+	default:
+		CALL(cuMemFree(thing->value));
+	}
+}
+
+void chaos_clean_up(void)
+{
+	struct chaos_thing thing;
+
+	for (int kind = 0; kind < CHAOS_KINDS; kind++) {
+		while (chaos_take((enum chaos_kind)kind, &thing))
+			release((enum chaos_kind)kind, &thing);
+	}
+	for (size_t i = 0; i < CHAOS_KEPT; i++)
+		CALL(cuMemHostUnregister(own[i]));
+	for (int device = 0; device < CHAOS_DEVICES; device++) {
+		chaos_use_device(device);
+		CALL(cuDeviceGraphMemTrim(device));
+		CALL(cuCtxSynchronize());
+	}
 }

@@ -120,6 +120,28 @@ CUresult CUDAAPI cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *d
 	return cuArray3DCreate_v2(array, &whole);
 }
 
+/* The ABI of 32-bit sizes. */
+CUresult CUDAAPI cuArray3DCreate(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR_v1 *desc)
+{
+	CUDA_ARRAY3D_DESCRIPTOR whole;
+
+	if (!desc)
+		return CUDA_ERROR_INVALID_VALUE;
+	whole = (CUDA_ARRAY3D_DESCRIPTOR){desc->Width,	desc->Height,	   desc->Depth,
+					  desc->Format, desc->NumChannels, desc->Flags};
+	return cuArray3DCreate_v2(array, &whole);
+}
+
+CUresult CUDAAPI cuArrayCreate(CUarray *array, const CUDA_ARRAY_DESCRIPTOR_v1 *desc)
+{
+	CUDA_ARRAY_DESCRIPTOR whole;
+
+	if (!desc)
+		return CUDA_ERROR_INVALID_VALUE;
+	whole = (CUDA_ARRAY_DESCRIPTOR){desc->Width, desc->Height, desc->Format, desc->NumChannels};
+	return cuArrayCreate_v2(array, &whole);
+}
+
 static CUarray *find_array(CUarray array)
 {
 	CUarray *link = &arrays;
@@ -283,6 +305,23 @@ CUresult CUDAAPI cuMipmappedArrayCreate(CUmipmappedArray *mipmap,
 	pthread_mutex_unlock(&sim.lock);
 	*mipmap = made;
 	return CUDA_SUCCESS;
+}
+
+/* The memory is another API's: it is in the books with the handle it came from. */
+CUresult CUDAAPI
+cuExternalMemoryGetMappedMipmappedArray(CUmipmappedArray *mipmap, CUexternalMemory memory,
+					const CUDA_EXTERNAL_MEMORY_MIPMAPPED_ARRAY_DESC *desc)
+{
+	CUDA_ARRAY3D_DESCRIPTOR foreign;
+
+	SIM_ENTER();
+	if (!desc)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (!sim_external_known(memory))
+		return CUDA_ERROR_INVALID_HANDLE;
+	foreign = desc->arrayDesc;
+	foreign.Flags |= CUDA_ARRAY3D_DEFERRED_MAPPING;
+	return cuMipmappedArrayCreate(mipmap, &foreign, desc->numLevels);
 }
 
 static CUmipmappedArray *find_mipmap(CUmipmappedArray mipmap)

@@ -164,6 +164,16 @@ static struct CUextMemory_st **find_external(CUexternalMemory memory)
 	return *link ? link : NULL;
 }
 
+bool sim_external_known(CUexternalMemory memory)
+{
+	bool found;
+
+	pthread_mutex_lock(&sim.lock);
+	found = find_external(memory);
+	pthread_mutex_unlock(&sim.lock);
+	return found;
+}
+
 static CUresult map_buffer(CUdeviceptr *ptr, CUexternalMemory memory,
 			   const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *desc)
 {

@@ -185,6 +185,20 @@ CUresult CUDAAPI cuMemAllocPitch_v2(CUdeviceptr *ptr, size_t *pitch, size_t widt
 	return rc;
 }
 
+/* As with cuMemAlloc: no address fits. */
+CUresult CUDAAPI cuMemAllocPitch(CUdeviceptr_v1 *ptr, unsigned int *pitch, unsigned int width,
+				 unsigned int height, unsigned int element)
+{
+	CUdeviceptr whole;
+	size_t row;
+	CUresult rc = cuMemAllocPitch_v2(&whole, &row, width, height, element);
+
+	if (rc)
+		return rc;
+	sim_mem_free(whole);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 CUresult CUDAAPI cuMemAllocManaged(CUdeviceptr *ptr, size_t size, unsigned int flags)
 {
 	if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST)
@@ -200,7 +214,7 @@ CUresult CUDAAPI cuMemFree_v2(CUdeviceptr ptr)
 
 	rc = rc ? rc : sim_capture_unsafe();
 	rc = rc ? rc : sim_mem_free(ptr);
-	if (!rc)
+	if (!rc && __atomic_load_n(&device->books.count[GT_SIM_POOL_RESERVED], __ATOMIC_RELAXED))
 		sim_pool_sync(device);
 	return rc;
 }

@@ -290,6 +290,15 @@ CUresult CUDAAPI cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_o
 	return CUDA_SUCCESS;
 }
 
+CUresult CUDAAPI cuLibraryLoadFromFile(CUlibrary *library, const char *file, CUjit_option *options,
+				       void **values, unsigned int count,
+				       CUlibraryOption *library_options, void **library_values,
+				       unsigned int library_count)
+{
+	return cuLibraryLoadData(library, file, options, values, count, library_options,
+				 library_values, library_count);
+}
+
 CUresult CUDAAPI cuLibraryUnload(CUlibrary library)
 {
 	struct CUmod_st **module = &modules;
@@ -412,6 +421,22 @@ CUresult CUDAAPI cuFuncGetAttribute(int *value, CUfunction_attribute attribute, 
 	default:
 		*value = 0;
 	}
+	return CUDA_SUCCESS;
+}
+
+/* A function is there because its module is loaded. */
+CUresult CUDAAPI cuFuncLoad(CUfunction function)
+{
+	SIM_ENTER();
+	return function ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+CUresult CUDAAPI cuFuncIsLoaded(CUfunctionLoadingState *state, CUfunction function)
+{
+	SIM_ENTER();
+	if (!state || !function)
+		return CUDA_ERROR_INVALID_VALUE;
+	*state = CU_FUNCTION_LOADING_STATE_LOADED;
 	return CUDA_SUCCESS;
 }
 

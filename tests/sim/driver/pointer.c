@@ -59,6 +59,13 @@ CUresult CUDAAPI cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdevi
 	return CUDA_SUCCESS;
 }
 
+/* The ABI of 32-bit addresses: none of ours is one. */
+CUresult CUDAAPI cuMemGetAddressRange(CUdeviceptr_v1 *base, unsigned int *size, CUdeviceptr_v1 ptr)
+{
+	SIM_ENTER();
+	return CUDA_ERROR_NOT_FOUND;
+}
+
 static CUresult get_attribute(void *data, CUpointer_attribute attribute,
 			      const struct sim_range *range, CUdeviceptr ptr)
 {

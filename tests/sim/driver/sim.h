@@ -198,6 +198,7 @@ void sim_mem_free_all(struct CUctx_st *ctx);
 /* module.c, array.c, foreign.c, ipc.c */
 void sim_module_free_all(const struct CUctx_st *ctx);
 void sim_array_free_all(const struct CUctx_st *ctx);
+bool sim_external_known(CUexternalMemory memory);
 CUresult sim_foreign_free(CUdeviceptr ptr);
 bool sim_foreign_range(CUdeviceptr ptr, struct sim_range *ret);
 void sim_foreign_free_all(const struct CUctx_st *ctx);
