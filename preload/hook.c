@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "hook.h"
+#include "table.h"
 
 #define ATTRIBUTE_DEVICE_ORDINAL 9 /* CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL */
 
@@ -26,6 +27,21 @@ bool gt_enter_nested(void)
 	if (gt_thread.busy)
 		gt_count_lost(GT_LOST_EVENTS);
 	return false;
+}
+
+bool gt_enter_started(void)
+{
+	int err = errno;
+	bool recording;
+
+	if (!gt_enter())
+		return false;
+	recording = gt_begin(false);
+	gt_end();
+	if (!recording)
+		gt_leave();
+	errno = err;
+	return recording;
 }
 
 /* ---- devices --------------------------------------------------------------------------------- */
@@ -115,6 +131,18 @@ void gt_hook_memory(uint64_t *ret_free, uint64_t *ret_total)
 	}
 }
 
+/* What the program was told about the current device: a sample that costs nothing. */
+void gt_hook_sample(const size_t *free, const size_t *total)
+{
+	static uint64_t last_us;
+	int device = gt_current_device();
+
+	if (!free || !total || device < 0 || !gt_sample_due(&last_us, false))
+		return;
+	gt_hook_device(device);
+	gt_record_note(GT_OP_SAMPLE, device, 0, *total, 0, *free);
+}
+
 /* ---- allocations ----------------------------------------------------------------------------- */
 
 /* Without torch's own cache each allocation is a tensor, not a segment that tensors share. */
@@ -144,12 +172,38 @@ static bool is_segment(const struct gt_regs *regs, enum gt_api api)
 	return gt_caller_is(pc, "libc10_cuda") && torch_caches();
 }
 
+/* Is it out of a pool, whose backing is a series of its own? */
+static bool from_pool(const struct gt_request *q)
+{
+	return q->owner.kind == GT_OWNER_STREAM || q->owner.kind == GT_OWNER_POOL;
+}
+
+static uint32_t mask_of(const struct gt_regs *regs, const struct gt_request *q)
+{
+	switch (q->space) {
+	case GT_SPACE_IPC:
+	case GT_SPACE_MAPPING:
+	case GT_SPACE_RANGE:
+		return 0;
+	default:
+		if (is_segment(regs, q->api))
+			return GT_MASK_RESERVED;
+		if (from_pool(q) && gt_driver.cuMemPoolGetAttribute)
+			return GT_MASK_IN_USE;
+		return GT_MASK_RESERVED | GT_MASK_IN_USE;
+	}
+}
+
+/* Memory of others whose address cuMemFree takes back: pointers out of imported pools, mapped
+ * buffers. Until there is one, frees need no second look. */
+static bool foreign_pointers;
+
 static void granted(const struct gt_regs *regs, const struct gt_request *q, int device)
 {
 	struct gt_alloc a = {
 		.device = device,
 		.space = q->space,
-		.mask = GT_MASK_RESERVED | GT_MASK_IN_USE,
+		.mask = mask_of(regs, q),
 		.api = q->api,
 		.addr = q->key,
 		.size = q->size,
@@ -157,9 +211,13 @@ static void granted(const struct gt_regs *regs, const struct gt_request *q, int 
 		.where = gt_where_capture(regs),
 	};
 
-	if (is_segment(regs, q->api))
-		a.mask = GT_MASK_RESERVED;
+	if (q->space == GT_SPACE_IPC || q->space == GT_SPACE_MAPPING)
+		gt_store_relaxed(&foreign_pointers, true);
+	if (q->space == GT_SPACE_ARRAY)
+		gt_context_owns(GT_KEY(q->key, q->space), device);
 	gt_record_alloc(&a);
+	if (from_pool(q))
+		gt_pool_used(regs, q->owner.pool, device);
 }
 
 /* While a stream captures, questions to the driver could end the capture: leave free and total out.
@@ -197,6 +255,7 @@ static void refused(const struct gt_regs *regs, const struct gt_request *q, int 
 void gt_hook_answered(const struct gt_regs *regs, const struct gt_request *q)
 {
 	int err = errno, device;
+	void *graph;
 
 	if (!gt_begin(!q->rc)) {
 		errno = err;
@@ -206,7 +265,9 @@ void gt_hook_answered(const struct gt_regs *regs, const struct gt_request *q)
 		gt_store_relaxed(&gt_disturbed, 1);
 	device = owner_device(q);
 	gt_hook_device(device);
-	if (q->rc)
+	if (!q->rc && from_pool(q) && gt_graph_captured(q->owner.stream, &graph))
+		gt_graph_node_alloc(regs, graph, q->key, q->size, device);
+	else if (q->rc)
 		refused(regs, q, device);
 	else
 		granted(regs, q, device);
@@ -215,6 +276,26 @@ void gt_hook_answered(const struct gt_regs *regs, const struct gt_request *q)
 }
 
 /* ---- frees ----------------------------------------------------------------------------------- */
+
+/* Where is the block that a free names? A module that took nothing is in no space. */
+static bool find_space(enum gt_space *space, uint64_t key)
+{
+	static const enum gt_space others[] = {GT_SPACE_DRIVER, GT_SPACE_IPC, GT_SPACE_MAPPING};
+	uint64_t size;
+	int device;
+
+	if (*space == GT_SPACE_MODULE)
+		return gt_lookup(gt_current_device(), *space, key, &device, &size);
+	if (*space != GT_SPACE_DRIVER || gt_likely(!gt_load_relaxed(&foreign_pointers)))
+		return true;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		if (!gt_lookup(gt_current_device(), others[i], key, &device, &size))
+			continue;
+		*space = others[i];
+		break;
+	}
+	return true;
+}
 
 void gt_hook_free(const struct gt_regs *regs, enum gt_api api, enum gt_space space, uint64_t key,
 		  struct gt_freed *ret)
@@ -231,17 +312,34 @@ void gt_hook_free(const struct gt_regs *regs, enum gt_api api, enum gt_space spa
 		gt_store_relaxed(&gt_disturbed, 1);
 	if (gt_options.stacks & GT_STACKS_FREE)
 		where = gt_where_capture(regs);
-	gt_record_free(gt_current_device(), space, key, api, where, ret);
+	if (find_space(&space, key))
+		gt_record_free(gt_current_device(), space, key, api, where, ret);
 	gt_end();
 	errno = err;
 }
 
-void gt_hook_freed(int rc, const struct gt_freed *freed)
+static void settled(const struct gt_regs *regs, enum gt_api api, const struct gt_freed *freed)
+{
+	if (api == GT_API_ARRAY || api == GT_API_MIPMAP || api == GT_API_MODULE)
+		gt_table_take(freed->key, NULL);
+	if (api == GT_API_MEM_FREE || api == GT_API_MEM_FREE_ASYNC)
+		gt_pools_sample(regs, false);
+}
+
+void gt_hook_freed(const struct gt_regs *regs, int rc, enum gt_api api,
+		   const struct gt_freed *freed)
 {
 	int err = errno;
 
-	if (gt_likely(!rc) || freed->lane == GT_LANE_NONE)
+	if (freed->lane == GT_LANE_NONE)
 		return;
+	if (gt_likely(!rc)) {
+		gt_thread.busy = 1;
+		settled(regs, api, freed);
+		gt_end();
+		errno = err;
+		return;
+	}
 	if (rc == GT_CUDA_DEINITIALIZED || rc == GT_CUDA_CONTEXT_IS_DESTROYED)
 		return;
 	if (gt_begin(false))
@@ -256,6 +354,9 @@ void gt_hooks_fork_child(void)
 	devices_lock = (struct gt_lock){0};
 	devices_defined = 0;
 	gt_thread = (struct gt_thread){0};
-	gt_vmm_forget();
+	gt_table_forget();
+	gt_pool_forget();
+	gt_graph_forget();
 	gt_torch_forget();
+	gt_pending_forget();
 }

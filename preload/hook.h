@@ -91,7 +91,12 @@ static inline void gt_end(void)
 
 /* ---- hook.c: accounting shared by the wrappers ----------------------------------------------- */
 
-enum gt_owner_kind { GT_OWNER_CONTEXT, GT_OWNER_STREAM, GT_OWNER_POOL, GT_OWNER_DEVICE };
+enum gt_owner_kind {
+	GT_OWNER_CONTEXT,
+	GT_OWNER_STREAM,
+	GT_OWNER_POOL,
+	GT_OWNER_DEVICE,
+};
 
 struct gt_owner { /* what decides the device of an allocation */
 	enum gt_owner_kind kind;
@@ -104,6 +109,7 @@ struct gt_owner { /* what decides the device of an allocation */
 #define GT_PER_THREAD(s)    ((s) ? (s) : (gt_stream)2)
 #define GT_ON_CONTEXT	    ((struct gt_owner){.kind = GT_OWNER_CONTEXT})
 #define GT_ON_DEVICE(d)	    ((struct gt_owner){.kind = GT_OWNER_DEVICE, .device = (d)})
+#define GT_ON_HOST	    GT_ON_DEVICE(GT_DEVICE_HOST)
 #define GT_ON_STREAM(s)	    ((struct gt_owner){.kind = GT_OWNER_STREAM, .stream = (s)})
 #define GT_ON_STREAM_PT(s)  GT_ON_STREAM(GT_PER_THREAD(s))
 #define GT_ON_POOL(p, s)    ((struct gt_owner){.kind = GT_OWNER_POOL, .stream = (s), .pool = (p)})
@@ -120,24 +126,102 @@ struct gt_request { /* an allocation that the real function has answered */
 void gt_hook_answered(const struct gt_regs *regs, const struct gt_request *request);
 void gt_hook_free(const struct gt_regs *regs, enum gt_api api, enum gt_space space, uint64_t key,
 		  struct gt_freed *ret);
-void gt_hook_freed(int rc, const struct gt_freed *freed);
+void gt_hook_freed(const struct gt_regs *regs, int rc, enum gt_api api,
+		   const struct gt_freed *freed);
+/* As gt_enter, and false while there is no trace of this process: then the table of table.h is empty
+ * or, in a child that clone made, not even mapped. */
+bool gt_enter_started(void);
 int gt_current_device(void);	  /* GT_DEVICE_UNKNOWN without a context */
 void gt_hook_device(int ordinal); /* defines the device in this trace, once */
 void gt_hook_memory(uint64_t *ret_free, uint64_t *ret_total); /* of the current device */
 
-struct gt_measure { /* device memory before a context */
+void gt_hook_sample(const size_t *free, const size_t *total); /* the program has asked */
+
+/* ---- hook_ctx.c, hook_module.c: what is measured --------------------------------------------- */
+
+struct gt_measure { /* device memory before a context or a module */
 	int device;
 	uint64_t free; /* GT_UNKNOWN_BYTES */
 	bool created, alone;
 };
+void gt_measure_begin(struct gt_measure *m);
+void gt_measure_end(struct gt_measure *m); /* then alone is what it says */
 void gt_hook_context_before(struct gt_measure *m, int device, uint32_t flags);
-void gt_hook_context_after(const struct gt_measure *m, const struct gt_regs *regs, int rc,
+void gt_hook_context_after(struct gt_measure *m, const struct gt_regs *regs, int rc,
 			   gt_context context, uint32_t flags);
 extern uint32_t gt_measuring; /* measurements that run now */
 extern uint32_t gt_disturbed; /* something else took or gave memory meanwhile */
 
-void gt_vmm_forget(void); /* in a forked child */
+enum gt_end_way { GT_END_DESTROY, GT_END_RESET, GT_END_RELEASE };
+
+struct gt_end { /* the blocks that go with a context */
+	enum gt_end_way way;
+	int device;
+	uint64_t *keys;
+	struct gt_freed *freed; /* one per key, once recorded */
+	size_t count, room;
+};
+void gt_hook_end_before(struct gt_end *end, const struct gt_regs *regs, gt_context context,
+			int device, enum gt_end_way way);
+void gt_hook_end_after(struct gt_end *end, const struct gt_regs *regs, int rc);
+/* Objects without an address on the device belong to the context that was current. */
+void gt_context_owns(uint64_t key, int device);
+
+void gt_hook_module_before(struct gt_measure *m);
+void gt_hook_module_after(struct gt_measure *m, const struct gt_regs *regs, int rc, void *module);
+
+/* ---- hook_pool.c: what pools hold from their device ------------------------------------------ */
+
+void gt_pool_seen(void *pool, int device);
+void gt_pool_used(const struct gt_regs *regs, void *pool, int device); /* NULL: the device's own */
+void gt_pools_sample(const struct gt_regs *regs, bool now);
+bool gt_sample_due(uint64_t *last, bool now); /* at most once per GPUTRACE_SAMPLE_US */
+/* One block whose size changes: what a pool or the graphs of a device hold. */
+struct gt_backing {
+	int device;
+	enum gt_space space;
+	enum gt_api api;
+	uint64_t key, bytes;
+};
+void gt_backing_set(const struct gt_regs *regs, struct gt_backing *b, uint64_t bytes);
+
+/* ---- hook_array.c, hook_ipc.c: sizes --------------------------------------------------------- */
+
+uint64_t gt_array_v1_bytes(const struct gt_array_v1 *shape);
+uint64_t gt_array_v2_bytes(const struct gt_array_v2 *shape);
+uint64_t gt_array3d_v1_bytes(const struct gt_array3d_v1 *shape);
+uint64_t gt_array3d_bytes(const struct gt_array3d *shape, uint32_t levels);
+uint64_t gt_ipc_size(int rc, const gt_ptr *out);
+uint64_t gt_external_size(const struct gt_external *what);
+
+/* ---- hook_graph.c ---------------------------------------------------------------------------- */
+
+extern uint32_t gt_captures; /* streams that capture now: no question to the driver meanwhile */
+void gt_capture_begins(gt_stream stream);
+void gt_capture_ends(gt_stream stream);
+bool gt_graph_captured(gt_stream stream, void **ret_graph); /* into which graph does it capture? */
+void gt_graph_alloc(const struct gt_regs *regs, void *graph, const struct gt_graph_alloc *what);
+void gt_graph_node_alloc(const struct gt_regs *regs, void *graph, uint64_t ptr, uint64_t size,
+			 int device);
+void gt_graph_free(void *graph, uint64_t ptr);
+void gt_graph_node(const struct gt_regs *regs, void *graph, const struct gt_graph_node *what);
+void gt_graph_drop(void *graph);
+void gt_graph_instance(void *exec, void *graph);
+void gt_graph_instance_drop(void *exec);
+void gt_graph_launched(const struct gt_regs *regs, void *exec, gt_stream stream);
+void gt_graph_sample(const struct gt_regs *regs, int device, bool now);
+
+/* ---- hook_pending.c: blocks of torch that streams still use ---------------------------------- */
+
+void gt_event_recorded(uint64_t pc, void *event); /* by code at pc */
+void gt_event_over(uint64_t pc, void *event);
+void gt_pending_allocated(int device, uint64_t ptr);
+void gt_pending_freed(int device, uint64_t ptr, uint64_t size);
+
+void gt_pool_forget(void); /* in a forked child */
+void gt_graph_forget(void);
 void gt_torch_forget(void);
+void gt_pending_forget(void);
 
 /* ---- wrappers, by the kind of the row -------------------------------------------------------- */
 
@@ -181,9 +265,92 @@ void gt_torch_forget(void);
 			return gt_driver.name arguments;                             \
 		gt_hook_free(&regs, GT_API_##api_, GT_SPACE_##space_, key_, &freed); \
 		rc = gt_driver.name arguments;                                       \
-		gt_hook_freed(rc, &freed);                                           \
+		gt_hook_freed(&regs, rc, GT_API_##api_, &freed);                     \
 		gt_leave();                                                          \
 		return rc;                                                           \
+	}
+
+#define GT_WRAP_FREE_ASYNC(name, result, parameters, arguments, api_, space_, key_, stream_) \
+	GT_PUBLIC result name parameters                                                     \
+	{                                                                                    \
+		struct gt_regs regs = GT_REGS_HERE();                                        \
+		struct gt_freed freed = {.lane = GT_LANE_NONE};                              \
+		void *graph;                                                                 \
+		result rc;                                                                   \
+                                                                                             \
+		if (!GT_HAVE(name))                                                          \
+			return GT_CUDA_NOT_INITIALIZED;                                      \
+		if (!gt_enter())                                                             \
+			return gt_driver.name arguments;                                     \
+		if (gt_unlikely(gt_graph_captured(stream_, &graph))) {                       \
+			rc = gt_driver.name arguments;                                       \
+			if (!rc)                                                             \
+				gt_graph_free(graph, key_);                                  \
+		} else {                                                                     \
+			gt_hook_free(&regs, GT_API_##api_, GT_SPACE_##space_, key_, &freed); \
+			rc = gt_driver.name arguments;                                       \
+			gt_hook_freed(&regs, rc, GT_API_##api_, &freed);                     \
+		}                                                                            \
+		gt_leave();                                                                  \
+		return rc;                                                                   \
+	}
+
+#define GT_WRAP_AFTER(name, result, parameters, arguments, statement_) \
+	GT_PUBLIC result name parameters                               \
+	{                                                              \
+		struct gt_regs regs = GT_REGS_HERE();                  \
+		result rc;                                             \
+		int err;                                               \
+                                                                       \
+		(void)regs; /* not every statement names it */         \
+		if (!GT_HAVE(name))                                    \
+			return GT_CUDA_NOT_INITIALIZED;                \
+		if (!gt_enter())                                       \
+			return gt_driver.name arguments;               \
+		rc = gt_driver.name arguments;                         \
+		err = errno;                                           \
+		if (!rc && gt_begin(false))                            \
+			statement_;                                    \
+		gt_end();                                              \
+		errno = err;                                           \
+		gt_leave();                                            \
+		return rc;                                             \
+	}
+
+#define GT_WRAP_MODULE(name, result, parameters, arguments, handle_)              \
+	GT_PUBLIC result name parameters                                          \
+	{                                                                         \
+		struct gt_regs regs = GT_REGS_HERE();                             \
+		struct gt_measure measure;                                        \
+		result rc;                                                        \
+                                                                                  \
+		if (!GT_HAVE(name))                                               \
+			return GT_CUDA_NOT_INITIALIZED;                           \
+		if (!gt_enter())                                                  \
+			return gt_driver.name arguments;                          \
+		gt_hook_module_before(&measure);                                  \
+		rc = gt_driver.name arguments;                                    \
+		gt_hook_module_after(&measure, &regs, rc, rc ? NULL : (handle_)); \
+		gt_leave();                                                       \
+		return rc;                                                        \
+	}
+
+#define GT_WRAP_END(name, result, parameters, arguments, context_, device_, way_)  \
+	GT_PUBLIC result name parameters                                           \
+	{                                                                          \
+		struct gt_regs regs = GT_REGS_HERE();                              \
+		struct gt_end end;                                                 \
+		result rc;                                                         \
+                                                                                   \
+		if (!GT_HAVE(name))                                                \
+			return GT_CUDA_NOT_INITIALIZED;                            \
+		if (!gt_enter_started())                                           \
+			return gt_driver.name arguments;                           \
+		gt_hook_end_before(&end, &regs, context_, device_, way_);          \
+		rc = gt_driver.name arguments;                                     \
+		gt_hook_end_after(&end, &regs, rc);                                \
+		gt_leave();                                                        \
+		return rc;                                                         \
 	}
 
 #define GT_WRAP_CONTEXT(name, result, parameters, arguments, context_, device_, flags_)     \

@@ -2,9 +2,9 @@
 /*
  * Functions of a shared libcudart that are observed and never counted: the driver call that follows
  * inside libcudart is the one that counts, but there the caller is always libcudart. So the caller
- * of the runtime function is left in thread-local memory for the time of the call. A library that
- * has the runtime inside (static) does not come by here, which is right: it is not torch's
- * allocator.
+ * of the runtime function is left in thread-local memory for the time of the call. Events tell when
+ * torch's blocks are free (hook_pending.c). A library that has the runtime inside (static) does not
+ * come by here, which is right: it is not torch's allocator.
  */
 #include "hook.h"
 
@@ -21,3 +21,36 @@ int cudaMalloc(void **out, size_t size)
 	gt_thread.runtime_pc = outer;
 	return rc;
 }
+
+int cudaEventRecord(void *event, gt_stream stream)
+{
+	uint64_t pc = (uint64_t)__builtin_return_address(0);
+	int (*real)(void *, gt_stream) = gt_runtime_find(pc, "cudaEventRecord");
+	int rc;
+
+	if (!real)
+		return GT_CUDA_NOT_INITIALIZED;
+	rc = real(event, stream);
+	if (!rc)
+		gt_event_recorded(pc, event);
+	return rc;
+}
+
+/* Both say, with success, that the event is over. */
+#define OVER(name)                                                         \
+	int name(void *event)                                              \
+	{                                                                  \
+		uint64_t pc = (uint64_t)__builtin_return_address(0);       \
+		int (*real)(void *) = gt_runtime_find(pc, #name);          \
+		int rc;                                                    \
+                                                                           \
+		if (!real)                                                 \
+			return GT_CUDA_NOT_INITIALIZED;                    \
+		rc = real(event);                                          \
+		if (!rc)                                                   \
+			gt_event_over(pc, event);                          \
+		return rc;                                                 \
+	}
+
+OVER(cudaEventQuery)
+OVER(cudaEventSynchronize)

@@ -95,6 +95,7 @@ static void block_allocated(const struct gt_regs *regs, int device, void *ptr, i
 		.where = gt_where_capture(regs),
 	};
 
+	gt_pending_allocated(device, a.addr);
 	gt_record_alloc(&a);
 }
 
@@ -106,6 +107,8 @@ static void block_freed(const struct gt_regs *regs, int device, void *ptr)
 	if (gt_options.stacks & GT_STACKS_FREE)
 		where = gt_where_capture(regs);
 	gt_record_free(device, GT_SPACE_TORCH, (uint64_t)ptr, GT_API_TORCH, where, &freed);
+	if (freed.lane != GT_LANE_NONE)
+		gt_pending_freed(device, (uint64_t)ptr, GT_LOW48(freed.size_stream));
 }
 
 static void usage(const struct gt_regs *regs, void *ptr, int64_t size,

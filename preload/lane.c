@@ -241,6 +241,7 @@ void gt_record_alloc(const struct gt_alloc *a)
 	struct gt_cell cell = {
 		.key = GT_KEY(a->addr, a->space),
 		.size_stream = GT_PACK(a->size, a->stream),
+		.aux = a->aux,
 	};
 	struct lane *l = gt_lane_enter(a->device);
 	uint32_t slot;
@@ -346,6 +347,20 @@ void gt_lanes_exit(void)
 	for (uint32_t i = 0; i < GT_MAX_LANES; i++)
 		if (gt_load(&lanes.lane[i]))
 			gt_record_note(GT_OP_EXIT, device_of(i), 0, 0, 0, 0);
+}
+
+uint32_t gt_live_keys(uint32_t lane, uint32_t *at, uint64_t *ret, uint32_t max)
+{
+	struct lane *l = gt_lane_enter_number(lane);
+	uint32_t n = 0;
+
+	if (!l)
+		return 0;
+	for (; n < max && *at < l->slots.count; ++*at)
+		if (slot_at(l, *at)->key)
+			ret[n++] = slot_at(l, *at)->key;
+	gt_lane_leave(l);
+	return n;
 }
 
 static bool lookup_on(uint32_t number, uint64_t key, uint64_t *ret_size)

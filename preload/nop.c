@@ -36,3 +36,11 @@ void gt_modules_closing(void)
 void gt_modules_closed(void)
 {
 }
+
+void gt_event_recorded(uint64_t pc, void *event)
+{
+}
+
+void gt_event_over(uint64_t pc, void *event)
+{
+}

@@ -150,8 +150,8 @@ static uint32_t refuse(struct lane *l, const struct gt_refusal *r, enum gt_op op
 	struct gt_cell cell;
 
 	record(l, r, op, torch ? number : (uint32_t)r->result, &cell);
-	if (!torch && r->result != OUT_OF_MEMORY)
-		return 0;
+	if (!torch && (r->result != OUT_OF_MEMORY || r->space == GT_SPACE_RANGE))
+		return 0; /* addresses are no memory */
 	if (!to) {
 		to = new_report(&number);
 		if (!to)

@@ -34,6 +34,8 @@ static const struct option_def table[] = {
 	{"_DEPTH", COUNT, FIELD(depth), "256", 1, 4096, "frames kept of a stack"},
 	{"_UNWINDER", UNWINDER, FIELD(unwinder), "auto", 0, 0, "auto, own, libunwind or libgcc"},
 	{"_EXTENT", SIZE, FIELD(extent), "256K", 4096, 16 * MIB, "for tests: bytes of an extent"},
+	{"_SAMPLE_US", COUNT, FIELD(sample_us), "1000", 0, 60000000,
+	 "microseconds between samples of memory pools"},
 	{"_CELLS", COUNT, FIELD(cells), "1024", 2, 65536, "for tests: events staged per lane"},
 };
 

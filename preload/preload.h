@@ -72,6 +72,7 @@ struct gt_options {
 	uint64_t ring;			/* GPUTRACE_RING, bytes */
 	uint64_t max;			/* GPUTRACE_MAX, bytes */
 	uint64_t extent;		/* GPUTRACE_EXTENT, bytes: for tests */
+	uint32_t sample_us;		/* GPUTRACE_SAMPLE_US, between samples of pools */
 	uint32_t cells;			/* GPUTRACE_CELLS, events staged per lane: for tests */
 	const char *dir;		/* GPUTRACE_DIR, ':' list */
 };
@@ -168,6 +169,7 @@ struct gt_alloc {
 	enum gt_api api;
 	uint64_t addr, size;
 	uint32_t stream;		/* id of gt_def_stream */
+	uint32_t aux;			/* GT_CONTEXT_ALONE of a module */
 	struct gt_where where;
 };
 /* Live block, counters, site and event; an implicit free first if the key is alive. */
@@ -188,6 +190,8 @@ void gt_record_unfree(const struct gt_freed *freed);	/* the real free was refuse
 /* Any other event: op, device, and the fields that format.h names for it. Returns its sequence. */
 uint64_t gt_record_note(enum gt_op op, int device, uint64_t addr, uint64_t size, uint32_t aux,
 			uint64_t extra);
+/* Keys of the blocks alive on a lane, from slot *at on, which moves; how many, 0 = that was all. */
+uint32_t gt_live_keys(uint32_t lane, uint32_t *at, uint64_t *ret, uint32_t max);
 /* Is the key alive, on which lane (device ordinal), with what size? For hooks that need the block. */
 bool gt_lookup(int device, enum gt_space space, uint64_t addr, int *ret_device, uint64_t *ret_size);
 

@@ -139,10 +139,11 @@ enum gt_space {
 	GT_SPACE_POOL = 5,	/* backing of a stream-ordered pool */
 	GT_SPACE_HOST = 6,	/* pinned or registered host memory */
 	GT_SPACE_ARRAY = 7,
-	GT_SPACE_IPC = 8,	/* memory of another process */
+	GT_SPACE_IPC = 8,	/* memory of another process or another API: in no total */
 	GT_SPACE_CONTEXT = 9,
 	GT_SPACE_MODULE = 10,
-	GT_SPACE_GRAPH = 11,
+	GT_SPACE_GRAPH = 11,	/* what a device holds for its graphs */
+	GT_SPACE_RANGE = 12,	/* reserved addresses, no bytes of their own */
 };
 
 /* Key = address in the upper 57 bits, space in the lower 7; it is a live block's whole state. */
@@ -221,7 +222,7 @@ struct gt_lane {		/* LANE: behind the extent header */
 /* ---- events -------------------------------------------------------------------------------- */
 
 enum gt_op {
-	GT_OP_ALLOC = 1,
+	GT_OP_ALLOC = 1,	/* aux of a module: GT_CONTEXT_ALONE */
 	GT_OP_FREE = 2,
 	GT_OP_IMPLICIT_FREE = 3, /* the address was handed out again without a free seen */
 	GT_OP_UNFREE = 4,	/* the free before was refused: block is back, with its old birth */
@@ -234,7 +235,7 @@ enum gt_op {
 	GT_OP_POP = 11,
 	GT_OP_STEP = 12,	/* aux = step number, from 1 */
 	GT_OP_SAMPLE = 13,	/* size = device total, extra = device free */
-	GT_OP_PENDING = 14,	/* torch block freed, streams still use it */
+	GT_OP_PENDING = 14,	/* torch block (address, size) freed, streams still use it: aux of them */
 	GT_OP_SETTLED = 15,	/* ... and now none does */
 };
 
@@ -337,7 +338,8 @@ struct gt_column {
 	X(EXTERNAL, "cuImportExternalMemory") \
 	X(CONTEXT, "context") \
 	X(MODULE, "module") \
-	X(GRAPH, "graph memory")
+	X(GRAPH, "graph memory") \
+	X(ADDRESS_RESERVE, "cuMemAddressReserve")
 
 enum gt_api {
 #define X(id, name) GT_API_##id,
@@ -469,6 +471,7 @@ struct gt_rec_device {
 
 #define GT_CONTEXT_ALONE 1u	/* nothing else was allocated or created while it was measured */
 #define GT_CONTEXT_PRIMARY 2u
+#define GT_CONTEXT_GREEN 4u	/* part of a primary one */
 
 struct gt_rec_context {
 	struct gt_rec rec;

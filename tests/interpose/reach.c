@@ -112,7 +112,7 @@ static void by_lookup(const char *way)
 
 static struct {
 	int allocs, frees, refused, unknown;
-	uint64_t live, live_bytes, peak_bytes;
+	uint64_t live, live_bytes, peak_bytes, pool_bytes;
 } count;
 static ptr first;
 
@@ -185,6 +185,7 @@ static void alloc_async(ptr *p)
 
 		show("async", rc, p[i]);
 		add(rc, 512 * (i + 1));
+		count.pool_bytes += 512 * (i + 1);
 	}
 }
 
@@ -200,6 +201,7 @@ static void free_some(const ptr *plain, const ptr *async)
 		show("free", i % 3 ? p_cuMemFreeAsync(async[i], NULL) : p_cuMemFree_v2(async[i]),
 		     0);
 		take(512 * (i + 1));
+		count.pool_bytes -= 512 * (i + 1);
 	}
 }
 
@@ -254,10 +256,10 @@ int main(int argc, char **argv)
 	show("sync", p_cuStreamSynchronize(NULL), 0);
 	mistakes(plain);
 	printf("{\"way\": \"%s\", \"allocs\": %d, \"frees\": %d, \"refused\": %d, \"unknown\": %d, "
-	       "\"live\": %llu, \"live_bytes\": %llu, \"peak_bytes\": %llu}\n",
+	       "\"live\": %llu, \"live_bytes\": %llu, \"peak_bytes\": %llu, \"pool_bytes\": %llu}\n",
 	       way, count.allocs, count.frees, count.refused, count.unknown,
 	       (unsigned long long)count.live, (unsigned long long)count.live_bytes,
-	       (unsigned long long)count.peak_bytes);
+	       (unsigned long long)count.peak_bytes, (unsigned long long)count.pool_bytes);
 	return 0;
 }
 

@@ -20,7 +20,7 @@ int cudaSetDevice(int device);
 #define MANAGED 11
 
 static void *p[PLAIN + ASYNC + MANAGED];
-static unsigned long long live, live_bytes, peak_bytes;
+static unsigned long long live, live_bytes, peak_bytes, pool_bytes;
 static int allocs, frees, refused;
 
 static void show(const char *what, int rc)
@@ -64,6 +64,8 @@ int main(void)
 		add("malloc", cudaMalloc(&p[i], 3000 + i), 3000 + i);
 	for (int i = PLAIN; i < PLAIN + ASYNC; i++)
 		add("async", cudaMallocAsync(&p[i], 512 * i, NULL), 512 * i);
+	for (int i = PLAIN; i < PLAIN + ASYNC; i++)
+		pool_bytes += 512 * i;
 	for (int i = PLAIN + ASYNC; i < PLAIN + ASYNC + MANAGED; i++)
 		add("managed", cudaMallocManaged(&p[i], 8192, 1), 8192);
 	message = dlerror();
@@ -74,7 +76,7 @@ int main(void)
 	show("null", cudaFree(NULL));
 	printf("{\"way\": \"runtime\", \"allocs\": %d, \"frees\": %d, \"refused\": %d, "
 	       "\"unknown\": 0, "
-	       "\"live\": %llu, \"live_bytes\": %llu, \"peak_bytes\": %llu}\n",
-	       allocs, frees, refused, live, live_bytes, peak_bytes);
+	       "\"live\": %llu, \"live_bytes\": %llu, \"peak_bytes\": %llu, \"pool_bytes\": %llu}\n",
+	       allocs, frees, refused, live, live_bytes, peak_bytes, pool_bytes);
 	return 0;
 }

@@ -14,12 +14,12 @@ import zstandard
 
 OPS = ("? alloc free implicit_free unfree unknown_free failed oom exit mark push pop step sample "
        "pending settled").split()
-SPACES = "none driver torch handle mapping pool host array ipc context module graph".split()
+SPACES = "none driver torch handle mapping pool host array ipc context module graph range".split()
 APIS = ["", "cuMemAlloc", "cuMemAllocPitch", "cuMemAllocManaged", "cuMemAllocAsync",
         "cuMemAllocFromPoolAsync", "torch", "cuMemFree", "cuMemFreeAsync", "cuMemCreate", "cuMemMap",
         "memory pool", "cuMemHostAlloc", "cuMemHostRegister", "cuArrayCreate", "cuArray3DCreate",
         "cuMipmappedArrayCreate", "cuIpcOpenMemHandle", "cuImportExternalMemory", "context", "module",
-        "graph memory"]
+        "graph memory", "cuMemAddressReserve"]
 DEFS, LIVE, SITES, LANE, RING, REPORTS = range(1, 7)
 COLUMNS = ("op space us thread addr size stream age birth_thread site free_site aux extra").split()
 FIELDS = ("lane seq us op space addr size stream thread birth_us birth_thread site free_site aux "

@@ -32,7 +32,9 @@ uint64_t gt_pool_reserved(const struct gt_trace_lane *lane)
 	uint64_t sum = 0;
 
 	for (size_t i = 0; i < lane->site_count; i++)
-		if (lane->site_defs[i].mask == GT_MASK_RESERVED)
+		if (lane->site_defs[i].mask == GT_MASK_RESERVED &&
+		    lane->site_defs[i].space != GT_SPACE_POOL &&
+		    lane->site_defs[i].space != GT_SPACE_GRAPH)
 			sum += lane->sites[i].live;
 	return sum;
 }

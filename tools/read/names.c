@@ -43,6 +43,7 @@ const char *gt_space_name(unsigned int space)
 		[GT_SPACE_HOST] = "host",	[GT_SPACE_ARRAY] = "array",
 		[GT_SPACE_IPC] = "ipc",		[GT_SPACE_CONTEXT] = "context",
 		[GT_SPACE_MODULE] = "module",	[GT_SPACE_GRAPH] = "graph",
+		[GT_SPACE_RANGE] = "range",
 	};
 
 	return NAME(names, space);
