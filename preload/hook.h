@@ -335,22 +335,22 @@ void gt_pending_forget(void);
 		return rc;                                                        \
 	}
 
-#define GT_WRAP_END(name, result, parameters, arguments, context_, device_, way_)  \
-	GT_PUBLIC result name parameters                                           \
-	{                                                                          \
-		struct gt_regs regs = GT_REGS_HERE();                              \
-		struct gt_end end;                                                 \
-		result rc;                                                         \
-                                                                                   \
-		if (!GT_HAVE(name))                                                \
-			return GT_CUDA_NOT_INITIALIZED;                            \
-		if (!gt_enter_started())                                           \
-			return gt_driver.name arguments;                           \
-		gt_hook_end_before(&end, &regs, context_, device_, way_);          \
-		rc = gt_driver.name arguments;                                     \
-		gt_hook_end_after(&end, &regs, rc);                                \
-		gt_leave();                                                        \
-		return rc;                                                         \
+#define GT_WRAP_END(name, result, parameters, arguments, context_, device_, way_) \
+	GT_PUBLIC result name parameters                                          \
+	{                                                                         \
+		struct gt_regs regs = GT_REGS_HERE();                             \
+		struct gt_end end;                                                \
+		result rc;                                                        \
+                                                                                  \
+		if (!GT_HAVE(name))                                               \
+			return GT_CUDA_NOT_INITIALIZED;                           \
+		if (!gt_enter_started())                                          \
+			return gt_driver.name arguments;                          \
+		gt_hook_end_before(&end, &regs, context_, device_, way_);         \
+		rc = gt_driver.name arguments;                                    \
+		gt_hook_end_after(&end, &regs, rc);                               \
+		gt_leave();                                                       \
+		return rc;                                                        \
 	}
 
 #define GT_WRAP_CONTEXT(name, result, parameters, arguments, context_, device_, flags_)     \

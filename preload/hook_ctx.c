@@ -68,7 +68,8 @@ static void sample(gt_context context, int device, uint32_t flags, uint64_t *ret
 	bool push = flags & GT_CONTEXT_PRIMARY;
 
 	*ret_free = *ret_total = GT_UNKNOWN_BYTES;
-	if (gt_load_relaxed(&gt_captures) || (flags & GT_CONTEXT_GREEN && gt_current_device() != device))
+	if (gt_load_relaxed(&gt_captures) ||
+	    (flags & GT_CONTEXT_GREEN && gt_current_device() != device))
 		return;
 	if (push && (!gt_driver.cuCtxPushCurrent_v2 || !gt_driver.cuCtxPopCurrent_v2 ||
 		     gt_driver.cuCtxPushCurrent_v2(context)))
@@ -146,8 +147,8 @@ void gt_context_owns(uint64_t key, int device)
 	gt_context context;
 
 	if (gt_driver.cuCtxGetCurrent && !gt_driver.cuCtxGetCurrent(&context))
-		gt_table_put(&(struct gt_entry){
-			.key = key, .of = (uint64_t)context, .device = device});
+		gt_table_put(
+			&(struct gt_entry){.key = key, .of = (uint64_t)context, .device = device});
 }
 
 static bool belongs(uint64_t key, gt_context context)

@@ -277,7 +277,8 @@ static void run_node(const struct node *n)
 		return;
 	}
 	gt_hook_device(n->device);
-	if (gt_lookup(n->device, GT_SPACE_DRIVER, n->ptr, &device, &size)) /* freed by this launch */
+	if (gt_lookup(n->device, GT_SPACE_DRIVER, n->ptr, &device,
+		      &size)) /* freed by this launch */
 		gt_record_free(n->device, GT_SPACE_DRIVER, n->ptr, GT_API_GRAPH, n->where, NULL);
 	gt_record_alloc(&(struct gt_alloc){.device = n->device,
 					   .space = GT_SPACE_DRIVER,
@@ -346,18 +347,18 @@ static int end_capture(int (*real)(gt_stream, void **), gt_stream stream, gt_str
 	return rc;
 }
 
-#define END_CAPTURE(name, stream_)                                               \
-	int name(gt_stream stream, void **graph)                                 \
-	{                                                                        \
-		int rc;                                                          \
-                                                                                 \
-		if (!GT_HAVE(name))                                              \
-			return GT_CUDA_NOT_INITIALIZED;                          \
-		if (!gt_enter_started())                                         \
-			return gt_driver.name(stream, graph);                    \
-		rc = end_capture(gt_driver.name, stream_, stream, graph);        \
-		gt_leave();                                                      \
-		return rc;                                                       \
+#define END_CAPTURE(name, stream_)                                        \
+	int name(gt_stream stream, void **graph)                          \
+	{                                                                 \
+		int rc;                                                   \
+                                                                          \
+		if (!GT_HAVE(name))                                       \
+			return GT_CUDA_NOT_INITIALIZED;                   \
+		if (!gt_enter_started())                                  \
+			return gt_driver.name(stream, graph);             \
+		rc = end_capture(gt_driver.name, stream_, stream, graph); \
+		gt_leave();                                               \
+		return rc;                                                \
 	}
 
 END_CAPTURE(cuStreamEndCapture, stream)

@@ -48,20 +48,20 @@ static void opened(const struct gt_regs *regs, int rc, const gt_ptr *out)
 	errno = err;
 }
 
-#define OPEN(name)                                                           \
-	int name(gt_ptr *out, struct gt_ipc_handle handle, uint32_t flags)   \
-	{                                                                    \
-		struct gt_regs regs = GT_REGS_HERE();                        \
-		int rc;                                                      \
-                                                                             \
-		if (!GT_HAVE(name))                                          \
-			return GT_CUDA_NOT_INITIALIZED;                      \
-		if (!gt_enter())                                             \
-			return gt_driver.name(out, handle, flags);           \
-		rc = gt_driver.name(out, handle, flags);                     \
-		opened(&regs, rc, out);                                      \
-		gt_leave();                                                  \
-		return rc;                                                   \
+#define OPEN(name)                                                         \
+	int name(gt_ptr *out, struct gt_ipc_handle handle, uint32_t flags) \
+	{                                                                  \
+		struct gt_regs regs = GT_REGS_HERE();                      \
+		int rc;                                                    \
+                                                                           \
+		if (!GT_HAVE(name))                                        \
+			return GT_CUDA_NOT_INITIALIZED;                    \
+		if (!gt_enter())                                           \
+			return gt_driver.name(out, handle, flags);         \
+		rc = gt_driver.name(out, handle, flags);                   \
+		opened(&regs, rc, out);                                    \
+		gt_leave();                                                \
+		return rc;                                                 \
 	}
 
 OPEN(cuIpcOpenMemHandle)

@@ -37,19 +37,19 @@ int cudaEventRecord(void *event, gt_stream stream)
 }
 
 /* Both say, with success, that the event is over. */
-#define OVER(name)                                                         \
-	int name(void *event)                                              \
-	{                                                                  \
-		uint64_t pc = (uint64_t)__builtin_return_address(0);       \
-		int (*real)(void *) = gt_runtime_find(pc, #name);          \
-		int rc;                                                    \
-                                                                           \
-		if (!real)                                                 \
-			return GT_CUDA_NOT_INITIALIZED;                    \
-		rc = real(event);                                          \
-		if (!rc)                                                   \
-			gt_event_over(pc, event);                          \
-		return rc;                                                 \
+#define OVER(name)                                                   \
+	int name(void *event)                                        \
+	{                                                            \
+		uint64_t pc = (uint64_t)__builtin_return_address(0); \
+		int (*real)(void *) = gt_runtime_find(pc, #name);    \
+		int rc;                                              \
+                                                                     \
+		if (!real)                                           \
+			return GT_CUDA_NOT_INITIALIZED;              \
+		rc = real(event);                                    \
+		if (!rc)                                             \
+			gt_event_over(pc, event);                    \
+		return rc;                                           \
 	}
 
 OVER(cudaEventQuery)

@@ -207,7 +207,8 @@ int cuMemMap(gt_ptr ptr, size_t size, size_t offset, gt_handle handle, unsigned 
 		return GT_CUDA_NOT_INITIALIZED;
 	if (!gt_enter_started())
 		return gt_driver.cuMemMap(ptr, size, offset, handle, flags);
-	gt_table_ref(handle_key(handle)); /* before: another thread may release it as soon as it is mapped */
+	gt_table_ref(handle_key(
+		handle)); /* before: another thread may release it as soon as it is mapped */
 	rc = gt_driver.cuMemMap(ptr, size, offset, handle, flags);
 	if (!rc) {
 		mapped(&regs, ptr, size, handle);

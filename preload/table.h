@@ -18,17 +18,18 @@ enum gt_side {
 };
 
 struct gt_entry {
-	uint64_t key;	/* GT_KEY(handle or address, enum gt_space or gt_side); 0 = empty */
-	uint64_t of;	/* what it belongs to; the family says */
+	uint64_t key; /* GT_KEY(handle or address, enum gt_space or gt_side); 0 = empty */
+	uint64_t of;  /* what it belongs to; the family says */
 	uint64_t size;
 	int32_t device;
 	uint32_t refs;
 };
 
-void gt_table_put(const struct gt_entry *e); /* in place of one with the same key; refs at least 1 */
+void gt_table_put(
+	const struct gt_entry *e); /* in place of one with the same key; refs at least 1 */
 bool gt_table_get(uint64_t key, struct gt_entry *ret);
 bool gt_table_take(uint64_t key, struct gt_entry *ret); /* get and remove; ret may be NULL */
-bool gt_table_ref(uint64_t key);			 /* one more reference; is it there? */
+bool gt_table_ref(uint64_t key);			/* one more reference; is it there? */
 /* One reference less, *ret is how it was; true if it was the last, and the entry is gone. */
 bool gt_table_unref(uint64_t key, struct gt_entry *ret);
 void gt_table_forget(void); /* in a forked child */

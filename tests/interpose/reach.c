@@ -256,7 +256,8 @@ int main(int argc, char **argv)
 	show("sync", p_cuStreamSynchronize(NULL), 0);
 	mistakes(plain);
 	printf("{\"way\": \"%s\", \"allocs\": %d, \"frees\": %d, \"refused\": %d, \"unknown\": %d, "
-	       "\"live\": %llu, \"live_bytes\": %llu, \"peak_bytes\": %llu, \"pool_bytes\": %llu}\n",
+	       "\"live\": %llu, \"live_bytes\": %llu, \"peak_bytes\": %llu, \"pool_bytes\": "
+	       "%llu}\n",
 	       way, count.allocs, count.frees, count.refused, count.unknown,
 	       (unsigned long long)count.live, (unsigned long long)count.live_bytes,
 	       (unsigned long long)count.peak_bytes, (unsigned long long)count.pool_bytes);

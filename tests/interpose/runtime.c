@@ -76,7 +76,8 @@ int main(void)
 	show("null", cudaFree(NULL));
 	printf("{\"way\": \"runtime\", \"allocs\": %d, \"frees\": %d, \"refused\": %d, "
 	       "\"unknown\": 0, "
-	       "\"live\": %llu, \"live_bytes\": %llu, \"peak_bytes\": %llu, \"pool_bytes\": %llu}\n",
+	       "\"live\": %llu, \"live_bytes\": %llu, \"peak_bytes\": %llu, \"pool_bytes\": "
+	       "%llu}\n",
 	       allocs, frees, refused, live, live_bytes, peak_bytes, pool_bytes);
 	return 0;
 }
