@@ -74,6 +74,8 @@ struct gt_graph_node { /* CUgraphNodeParams, as far as it concerns memory */
 	};
 };
 
+typedef const void *gt_nvtx_export_table(uint32_t id); /* NvtxGetExportTableFunc_t */
+
 struct gt_torch_device { /* c10::Device, passed by value in one register */
 	int8_t type, index;
 };

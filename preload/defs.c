@@ -15,6 +15,7 @@
 #define TEXT_MAX   16384u /* bytes of one text; longer ones are cut */
 #define MAX_ID	   65535u /* of threads and streams: 16 bits in an event */
 #define NO_DEVICES 64
+#define MAX_LABELS (1u << 18)
 
 struct table { /* records of one kind, by id and by hash */
 	const struct gt_rec **records;
@@ -160,7 +161,7 @@ static uint32_t find_string(uint32_t hash, const char *text, size_t length)
 	return 0;
 }
 
-uint32_t gt_def_string(const char *text, size_t length)
+static uint32_t intern_string(const char *text, size_t length, uint32_t limit)
 {
 	struct gt_rec_string rec = {.rec.kind = GT_REC_STRING};
 	uint32_t hash, id;
@@ -169,13 +170,23 @@ uint32_t gt_def_string(const char *text, size_t length)
 	hash = (uint32_t)XXH64(text, length, 0);
 	gt_lock(&defs.lock);
 	id = find_string(hash, text, length);
-	if (!id && reserve(&defs.strings, hash)) {
+	if (!id && defs.strings.count < limit && reserve(&defs.strings, hash)) {
 		rec.id = defs.strings.count + 1;
 		rec.text_length = (uint32_t)length;
 		id = add(&defs.strings, hash, append(&rec.rec, sizeof(rec), text, length, NULL, 0));
 	}
 	gt_unlock(&defs.lock);
 	return id;
+}
+
+uint32_t gt_def_string(const char *text, size_t length)
+{
+	return intern_string(text, length, UINT32_MAX);
+}
+
+uint32_t gt_def_label(const char *text, size_t length)
+{
+	return intern_string(text, length, MAX_LABELS);
 }
 
 static uint32_t find_stream(uint32_t hash, int device, uint64_t handle)

@@ -19,6 +19,7 @@ static struct {
 	struct gt_lock lock; /* of making one */
 	struct lane *lane[GT_MAX_LANES];
 	bool failed[GT_MAX_LANES];
+	uint64_t marks; /* recorded */
 } lanes;
 
 GT_TLS bool inside;
@@ -340,6 +341,20 @@ uint64_t gt_record_note(enum gt_op op, int device, uint64_t addr, uint64_t size,
 	seq = gt_commit(l, &cell, op, 0);
 	gt_lane_leave(l);
 	return seq;
+}
+
+/*
+ * On the host's lane, whose few events outlive those of busy devices, and on the lane of each
+ * device, where its place among the allocations is exact.
+ */
+void gt_record_mark(enum gt_op op, uint64_t source, uint64_t range, uint32_t aux)
+{
+	uint64_t number = __atomic_add_fetch(&lanes.marks, 1, __ATOMIC_RELAXED);
+
+	gt_record_note(op, GT_DEVICE_HOST, source, range, aux, number);
+	for (uint32_t i = 0; i < GT_MAX_LANES; i++)
+		if (i != LANE_HOST && gt_load(&lanes.lane[i]))
+			gt_record_note(op, device_of(i), source, range, aux, number);
 }
 
 void gt_lanes_exit(void)

@@ -24,8 +24,16 @@
 			real arguments;                                                       \
 	}
 
+/* Zero of whatever type: nothing for void, failure for InitializeInjectionNvtx2. */
+#define NOP_MARKS(kind, name, result, parameters, arguments, rule) \
+	result name parameters                                     \
+	{                                                          \
+		return (result)0;                                  \
+	}
+
 #define GT_DRIVER    NOP_DRIVER
 #define GT_TORCH     NOP_TORCH
+#define GT_MARKS     NOP_MARKS
 #define GT_PROC(...) /* resolve.c has these */
 #include "hooks.def"
 

@@ -114,6 +114,8 @@ bool gt_def_append(struct gt_rec *rec, size_t size, const void *text, size_t tex
 		   const void *text2, size_t text2_length);
 void gt_def_info(const char *key, const void *value, size_t length);
 uint32_t gt_def_string(const char *text, size_t length); /* interned */
+/* The same for text that a program makes up as it goes: no new ones once there are 2^18 strings. */
+uint32_t gt_def_label(const char *text, size_t length);
 uint32_t gt_def_thread(void);		/* id of the calling thread, cached in TLS */
 uint32_t gt_def_stream(int device, uint64_t handle);	/* interned; handle 0 is id 0 */
 void gt_def_device(int ordinal, uint64_t total, const uint8_t uuid[16], const char *name);
@@ -192,8 +194,23 @@ uint64_t gt_record_note(enum gt_op op, int device, uint64_t addr, uint64_t size,
 			uint64_t extra);
 /* Keys of the blocks alive on a lane, from slot *at on, which moves; how many, 0 = that was all. */
 uint32_t gt_live_keys(uint32_t lane, uint32_t *at, uint64_t *ret, uint32_t max);
+/* What the program says of itself: MARK .. END of format.h. */
+void gt_record_mark(enum gt_op op, uint64_t source, uint64_t range, uint32_t aux);
 /* Is the key alive, on which lane (device ordinal), with what size? For hooks that need the block. */
 bool gt_lookup(int device, enum gt_space space, uint64_t addr, int *ret_device, uint64_t *ret_size);
+
+/* ---- marks.c: what the program says of itself ----------------------------------------------- */
+
+struct gt_note {			/* kept for as long as the process lives: a text */
+	const struct gt_note *next;
+	uint32_t length;
+	char text[];
+};
+/* Interned; "" for NULL and when there is no room left. Handles of NVTX are such notes. */
+const struct gt_note *gt_note(const char *text, size_t length);
+void gt_mark(enum gt_op op, const struct gt_note *domain, const char *name, uint64_t range);
+uint64_t gt_mark_range(void);		/* a number for a range of the process */
+void gt_marks_start(void);		/* recording has begun */
 
 /* ---- oom.c: refused requests and their reports ---------------------------------------------- */
 

@@ -9,14 +9,15 @@ LIB_SRC := $(filter-out preload/nop.c,$(wildcard preload/*.c preload/*.S))
 NOP_OBJ := $(NOP_SRC:preload/%=$(P)/%.o)
 LIB_OBJ := $(LIB_SRC:preload/%=$(P)/%.o)
 RECORDER_SRC := $(addprefix preload/,os.c options.c start.c fork.c file.c extent.c clock.c defs.c \
-	index.c site.c lane.c commit.c ring.c columns.c oom.c nvml.c)
+	index.c site.c lane.c commit.c ring.c columns.c oom.c nvml.c marks.c)
 
 DEPS	+= libzstd-dev libxxhash-dev
 ALL	+= $(if $(wildcard preload/stack_native.c),$(O)/libgputrace.so) $(O)/libgputrace-nop.so
 
+# nodelete: our addresses are with the program, in its tables, its environment and its loader.
 # -Bsymbolic-functions: the table of wrappers holds ours even if another library exports the same name.
 PRELOAD_CFLAGS := -fPIC -fvisibility=hidden -fasynchronous-unwind-tables -D_GNU_SOURCE
-PRELOAD_LDFLAGS = -shared -Wl,-z,defs,-z,now,-z,noexecstack -Wl,-Bsymbolic-functions \
+PRELOAD_LDFLAGS = -shared -Wl,-z,defs,-z,now,-z,noexecstack,-z,nodelete -Wl,-Bsymbolic-functions \
 	-Wl,--exclude-libs,ALL -Wl,--version-script=$(P)/exports.map -Wl,-soname,$(@F)
 
 $(P)/%.o: preload/%

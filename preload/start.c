@@ -314,8 +314,10 @@ static bool start(void)
 	}
 	on = gt_load(state) == ON;
 	gt_store(&starter, 0);
-	if (first)
+	if (first) {
 		gt_stacks_open();
+		gt_marks_start();
+	}
 	starting = false;
 	return on;
 }

@@ -230,14 +230,26 @@ enum gt_op {
 	GT_OP_FAILED = 6,	/* size refused (or 2^48 - 1, if more); aux = CUDA result, extra = device free */
 	GT_OP_OOM = 7,		/* torch raised OutOfMemoryError; size = its request, aux = report */
 	GT_OP_EXIT = 8,		/* exit() began; what follows is teardown */
-	GT_OP_MARK = 9,		/* aux = string id */
-	GT_OP_PUSH = 10,	/* range begins; aux = string id */
-	GT_OP_POP = 11,
+	GT_OP_MARK = 9,		/* aux = string id; these four and the two last: see below */
+	GT_OP_PUSH = 10,	/* range of the thread begins; aux = string id */
+	GT_OP_POP = 11,		/* its innermost range of the same source ends */
 	GT_OP_STEP = 12,	/* aux = step number, from 1 */
 	GT_OP_SAMPLE = 13,	/* size = device total, extra = device free */
 	GT_OP_PENDING = 14,	/* torch block (address, size) freed, streams still use it: aux of them */
 	GT_OP_SETTLED = 15,	/* ... and now none does */
+	GT_OP_BEGIN = 16,	/* range of the process begins; size = its number, aux = string id */
+	GT_OP_END = 17,		/* the range of that number ends */
 };
+
+/*
+ * What the program says of itself (mark, push, pop, step, begin, end) is one event on the host's
+ * lane and one on each device's lane that exists: the copies have the same extra, which counts such
+ * events from 1, so the place of each in the order of every lane is known to the event. A device's
+ * lane without a copy had its first event later, or has lost that part of its history. addr is the
+ * source, a name space of ranges: GT_SOURCE_API, or NVTX with the string id of its domain.
+ */
+#define GT_SOURCE_API	       0u
+#define GT_SOURCE_NVTX(domain) ((uint64_t)(domain) << 1 | 1) /* domain 0 = the default one */
 
 struct gt_cell {		/* one event in staging: cell of event q is cells[q & (cap - 1)] */
 	uint64_t seq_op;	/* seq << 8 | op */

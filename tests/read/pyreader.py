@@ -13,7 +13,7 @@ import sys
 import zstandard
 
 OPS = ("? alloc free implicit_free unfree unknown_free failed oom exit mark push pop step sample "
-       "pending settled").split()
+       "pending settled begin end").split()
 SPACES = "none driver torch handle mapping pool host array ipc context module graph range".split()
 APIS = ["", "cuMemAlloc", "cuMemAllocPitch", "cuMemAllocManaged", "cuMemAllocAsync",
         "cuMemAllocFromPoolAsync", "torch", "cuMemFree", "cuMemFreeAsync", "cuMemCreate", "cuMemMap",

@@ -39,7 +39,20 @@ static void event_json(const struct gt_event *e)
 	       e->extra);
 }
 
-static void event_text(const struct gt_event *e)
+/* The name that the program gave a mark or range, in quotes. */
+static void print_name(const struct gt_trace *trace, const struct gt_event *e)
+{
+	bool named = e->op == GT_OP_MARK || e->op == GT_OP_PUSH || e->op == GT_OP_BEGIN;
+	char *safe;
+
+	if (!named || !e->aux || e->aux >= trace->string_count)
+		return;
+	safe = gt_escape(trace->strings[e->aux].text);
+	printf("  \"%s\"", safe);
+	free(safe);
+}
+
+static void event_text(const struct gt_trace *trace, const struct gt_event *e)
 {
 	printf("%14.6f  lane %-2u %10" PRIu64 "  %-13s %-7s %#14" PRIx64 " %14" PRIu64
 	       "  site %-6u thread %-3u stream %u",
@@ -49,6 +62,7 @@ static void event_text(const struct gt_event *e)
 		printf("  born %.6f", (double)e->birth_us / 1e6);
 	if (e->aux || e->extra)
 		printf("  aux %u extra %" PRIu64, e->aux, e->extra);
+	print_name(trace, e);
 	putchar('\n');
 }
 
@@ -59,7 +73,10 @@ static int dump_events(const struct dump *d, struct gt_error *err)
 
 	err->status = 0;
 	while (merge && (event = gt_merge_next(merge, err)))
-		(d->json ? event_json : event_text)(event);
+		if (d->json)
+			event_json(event);
+		else
+			event_text(d->trace, event);
 	gt_merge_free(merge);
 	return merge && !err->status ? 0 : -1;
 }

@@ -29,6 +29,8 @@ const char *gt_op_name(unsigned int op)
 		[GT_OP_SAMPLE] = "sample",
 		[GT_OP_PENDING] = "pending",
 		[GT_OP_SETTLED] = "settled",
+		[GT_OP_BEGIN] = "begin",
+		[GT_OP_END] = "end",
 	};
 
 	return NAME(names, op);
