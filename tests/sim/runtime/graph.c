@@ -59,6 +59,14 @@ cudaError_t CUDARTAPI cudaGraphNodeGetType(cudaGraphNode_t node, enum cudaGraphN
 }
 
 #if CUDART_VERSION >= 13000
+cudaError_t CUDARTAPI cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph,
+				       const cudaGraphNode_t *deps, const cudaGraphEdgeData *edges,
+				       size_t count, struct cudaGraphNodeParams *params)
+{
+	RT_CALL(cuGraphAddNode_v2, node, graph, deps, (const CUgraphEdgeData *)edges, count,
+		(CUgraphNodeParams *)params);
+}
+
 cudaError_t CUDARTAPI cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t *deps,
 						   cudaGraphEdgeData *edges, size_t *count)
 {

@@ -198,6 +198,15 @@ cudaError_t CUDARTAPI cudaStreamBeginCapture(cudaStream_t stream, enum cudaStrea
 	RT_ORDERED(cuStreamBeginCapture_v2, stream, (CUstreamCaptureMode)mode);
 }
 
+cudaError_t CUDARTAPI cudaStreamBeginCaptureToGraph(cudaStream_t stream, cudaGraph_t graph,
+						    const cudaGraphNode_t *deps,
+						    const cudaGraphEdgeData *edges, size_t count,
+						    enum cudaStreamCaptureMode mode)
+{
+	RT_ORDERED(cuStreamBeginCaptureToGraph, stream, graph, deps, (const CUgraphEdgeData *)edges,
+		   count, (CUstreamCaptureMode)mode);
+}
+
 cudaError_t CUDARTAPI cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph)
 {
 	RT_ORDERED(cuStreamEndCapture, stream, graph);

@@ -25,7 +25,7 @@ int rt_not_supported(void)
 
 #define RT_NO(symbol)                                          \
 	__asm__(".text\n"                                      \
-		".globl " #symbol "\n" HIDE #symbol "\n"      \
+		".globl " #symbol "\n" HIDE #symbol "\n"       \
 		".type " #symbol ", %function\n" #symbol ":\n" \
 		"\t" JUMP "rt_not_supported\n"                 \
 		".size " #symbol ", . - " #symbol "\n");
@@ -46,3 +46,11 @@ RT_NO(cudaLibraryLoadData)
 RT_NO(cudaLibraryUnload)
 RT_NO(cudaGetFuncBySymbol)
 RT_NO(cudaGetKernel)
+RT_NO(cudaGraphConditionalHandleCreate)
+RT_NO(cudaKernelSetAttributeForDevice)
+RT_NO(cudaLibraryGetGlobal)
+RT_NO(cudaLibraryGetKernel)
+RT_NO(cudaLibraryGetKernelCount)
+RT_NO(cudaLibraryGetManaged)
+RT_NO(cudaLibraryGetUnifiedFunction)
+RT_NO(cudaLibraryLoadFromFile)
