@@ -352,7 +352,8 @@ static const char *defs_extent(const struct ck_file *f, const struct gt_extent *
 			continue;
 		if (s->index != l->site_count)
 			return "sites are not defined in order";
-		l->sites = realloc(l->sites, (l->site_count + 1) * sizeof(*l->sites));
+		if ((l->site_count & (l->site_count - 1)) == 0)
+			l->sites = realloc(l->sites, 2 * l->site_count * sizeof(*l->sites));
 		l->sites[l->site_count++] = (struct ck_site){.def = *s};
 	}
 	return NULL;

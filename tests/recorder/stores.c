@@ -80,16 +80,21 @@ static void judge(void)
 		fail(why);
 }
 
-/* Every extent of this file is one page. Decoding the history each time would take most of the
- * time. */
+/*
+ * Every extent of this file is one page. Readers do not look at a ring extent's bytes behind `used`, where
+ * zstd writes most; decoding the history after each of them would take most of the time.
+ */
 static bool touches_history(const char *page, const uint8_t *before)
 {
-	const struct gt_extent *e = (const void *)page;
+	const struct gt_extent *e = (const void *)page, *old = (const void *)before;
 	const struct gt_lane *now = (const void *)(e + 1);
-	const struct gt_lane *then = (const void *)(before + sizeof(*e));
+	const struct gt_lane *then = (const void *)(old + 1);
+	uint64_t used = e->used > old->used ? e->used : old->used;
 
 	if (e->kind == GT_EXTENT_LANE)
 		return now->sealed != then->sealed;
+	if (e->kind == GT_EXTENT_RING && old->kind == GT_EXTENT_RING && used < PAGE)
+		return memcmp(page, before, used) != 0;
 	return e->kind != GT_EXTENT_LIVE && e->kind != GT_EXTENT_SITES && e->kind != GT_EXTENT_DEFS;
 }
 
