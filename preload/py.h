@@ -40,6 +40,7 @@ struct gt_py_layout {
 	uint16_t frame_back, frame_code;
 	uint16_t frame_instr; /* f_lasti (int), prev_instr or instr_ptr (pointers) */
 	uint16_t frame_owner; /* one byte */
+	uint16_t frame_entry; /* one byte: entered from C. 3.11; others: all frames, or shims */
 	uint16_t frame_tlbc;  /* int32 index of the thread's copy of the bytecode */
 	/* code object */
 	uint16_t code_filename, code_name, code_qualname;
@@ -136,12 +137,15 @@ int32_t gt_py_code_line(const struct gt_py_layout *l, const char *code, int32_t 
 struct gt_py_frame {
 	const char *code;
 	uint64_t identity;
-	int32_t addr; /* of the instruction, in bytes from the start of the code; -1 none */
+	int32_t addr;	/* of the instruction, in bytes from the start of the code; -1 none */
+	uint32_t calls; /* of the interpreter from C that began between the caller and this frame */
 };
 
 /* The node of a frame below parent; 0 = it could not be kept. */
 uint32_t gt_py_node(const struct gt_py_layout *l, uint32_t parent, const struct gt_py_frame *frame);
 uint32_t gt_py_node_truncated(void); /* the root that stands for outer frames not kept */
+/* Calls that execute no frame, innermost: a frame that is being entered or left. */
+uint32_t gt_py_node_calls(uint32_t parent, uint32_t calls);
 void gt_py_nodes_fork_child(void);
 
 /* ---- py_walk.c: a thread's frames ------------------------------------------------------------ */

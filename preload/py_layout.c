@@ -48,6 +48,7 @@ static const struct gt_py_layout layouts[] = {
 	 .frame_back = 48,
 	 .frame_code = 32,
 	 .frame_instr = 56,
+	 .frame_entry = 68,
 	 .frame_owner = 69,
 	 .code_first_line = 72,
 	 .code_filename = 112,

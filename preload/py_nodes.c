@@ -150,12 +150,24 @@ static uint32_t code_id(const struct gt_py_layout *l, const struct gt_py_frame *
 
 /* ---- nodes --------------------------------------------------------------------------------- */
 
+/* A parent and the calls from C on the way to it count as one number, below here called parent. */
+#define CALLS_SHIFT 24
+_Static_assert(NODES_MAX <= 1u << CALLS_SHIFT, "a node id and the calls fit into 32 bits");
+
+static uint32_t edge(uint32_t parent, uint32_t calls)
+{
+	return parent | (calls < GT_PY_CALLS_MAX ? calls : GT_PY_CALLS_MAX) << CALLS_SHIFT;
+}
+
 static bool define_node(uint32_t id, struct gt_intern_key key, const void *arg)
 {
+	uint32_t parent = (uint32_t)(key.a >> 32);
 	struct gt_rec_pynode rec = {
-		.rec = {.kind = GT_REC_PYNODE, .length = sizeof(rec)},
+		.rec = {.kind = GT_REC_PYNODE,
+			.more = (uint16_t)(1 + (parent >> CALLS_SHIFT)),
+			.length = sizeof(rec)},
 		.id = id,
-		.parent = (uint32_t)(key.a >> 32),
+		.parent = parent & ((1u << CALLS_SHIFT) - 1),
 		.code = (uint32_t)key.a,
 		.line = (int32_t)(uint32_t)key.b,
 	};
@@ -209,6 +221,7 @@ uint32_t gt_py_node(const struct gt_py_layout *l, uint32_t parent, const struct 
 
 	if (gt_unlikely(!cache_ready()))
 		return 0;
+	parent = edge(parent, f->calls);
 	id = cache_find(parent, f, f->addr);
 	if (gt_likely(id))
 		return id;
@@ -220,6 +233,11 @@ uint32_t gt_py_node(const struct gt_py_layout *l, uint32_t parent, const struct 
 uint32_t gt_py_node_truncated(void)
 {
 	return node_id(0, 0, 0);
+}
+
+uint32_t gt_py_node_calls(uint32_t parent, uint32_t calls)
+{
+	return node_id(edge(parent, calls), 0, 0);
 }
 
 /* The pages are not in the child, and its file knows none of the ids. */

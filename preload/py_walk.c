@@ -15,9 +15,12 @@
 #define OWNER_SHIM	3u /* from 3.12 on: this and above are entries from C, without code */
 #define OWNER_LAST	4u
 
+/* In the lowest bit of raw_frame.instr, a pointer to 16-bit units: this frame was entered from C. */
+#define ENTERED 1ll
+
 struct raw_frame {
 	const char *frame, *code;
-	int64_t instr; /* f_lasti, prev_instr or instr_ptr as it is */
+	int64_t instr; /* f_lasti, prev_instr or instr_ptr as it is, and ENTERED */
 };
 
 struct walk {
@@ -25,6 +28,7 @@ struct walk {
 	const char *code_type, *interp;
 	uint32_t count, limit;
 	bool truncated;
+	uint32_t calls;				 /* from C, innermost, that have no frame */
 	struct raw_frame frame[GT_PY_DEPTH_MAX]; /* innermost first; 12 KiB of stack */
 };
 
@@ -56,6 +60,15 @@ static bool copy_objects(struct walk *w, const char *ts)
 	return true;
 }
 
+/* The frame kept last, or none yet, is the first of a call from C. */
+static void enter(struct walk *w)
+{
+	if (w->count)
+		w->frame[w->count - 1].instr |= ENTERED;
+	else
+		w->calls++;
+}
+
 /* 3.11 on: shims are in between, so the number of steps has its own limit. */
 static bool copy_frames(struct walk *w, const char *ts)
 {
@@ -73,11 +86,15 @@ static bool copy_frames(struct walk *w, const char *ts)
 		if (l->minor >= 12 && owner >= OWNER_SHIM) {
 			if (gt_unlikely(owner > OWNER_LAST))
 				return false;
+			if (owner == OWNER_SHIM)
+				enter(w);
 			continue;
 		}
 		if (!keep(w, f, (const char *)(gt_py_word(f, l->frame_code) & ~3ull),
 			  (int64_t)gt_py_word(f, l->frame_instr)))
 			break;
+		if (l->frame_entry && f[l->frame_entry])
+			enter(w);
 	}
 	return true;
 }
@@ -104,7 +121,7 @@ static int64_t address(const struct gt_py_layout *l, const struct raw_frame *r)
 {
 	if (l->chain == GT_PY_OBJECTS)
 		return l->lines == GT_PY_RANGES ? 2 * r->instr : r->instr;
-	return (const char *)r->instr - bytecode(l, r);
+	return (const char *)(r->instr & ~ENTERED) - bytecode(l, r);
 }
 
 /*
@@ -115,6 +132,12 @@ static bool complete(const struct gt_py_layout *l, const struct raw_frame *r, in
 {
 	return !l->code_first_traceable || (uint8_t)r->frame[l->frame_owner] == OWNER_GENERATOR ||
 	       addr >= 2 * (int64_t)gt_py_i32(r->code, l->code_first_traceable);
+}
+
+/* Until 3.10 each frame is. */
+static uint32_t entered(const struct gt_py_layout *l, const struct raw_frame *r)
+{
+	return l->chain == GT_PY_OBJECTS || r->instr & ENTERED;
 }
 
 /* Anything impossible counts as not started. */
@@ -143,6 +166,7 @@ static enum look look_at(const struct walk *w, const struct raw_frame *r, struct
 		.code = r->code,
 		.identity = gt_py_identity(l, r->code, w->interp),
 		.addr = instruction(l, r->code, addr),
+		.calls = entered(l, r),
 	};
 	return LOOK_FRAME;
 }
@@ -172,11 +196,15 @@ static uint32_t compare(const struct walk *w, struct gt_py_last *last, uint64_t 
 	return i;
 }
 
-/* Looks up the frames from the index-th outermost on, and remembers them. */
-static bool extend(const struct walk *w, struct gt_py_last *last, uint32_t index, uint32_t *node)
+/*
+ * Looks up the frames from the index-th outermost on, and remembers them. A frame that is skipped
+ * leaves its call from C to the next one inwards, in the end to none.
+ */
+static bool extend(struct walk *w, struct gt_py_last *last, uint32_t index, uint32_t *node)
 {
 	struct gt_py_frame frame;
 	const struct raw_frame *r;
+	uint32_t calls = 0;
 	enum look look;
 
 	for (; index < w->count; index++) {
@@ -184,8 +212,13 @@ static bool extend(const struct walk *w, struct gt_py_last *last, uint32_t index
 		look = look_at(w, r, &frame);
 		if (gt_unlikely(look == LOOK_TORN))
 			return false;
-		if (look == LOOK_FRAME)
+		if (look == LOOK_FRAME) {
+			frame.calls += calls;
+			calls = 0;
 			*node = gt_py_node(w->l, *node, &frame);
+		} else {
+			calls += entered(w->l, r);
+		}
 		if (gt_unlikely(look == LOOK_FRAME && !*node)) {
 			gt_count_lost(GT_LOST_PYTHON);
 			return true;
@@ -198,6 +231,7 @@ static bool extend(const struct walk *w, struct gt_py_last *last, uint32_t index
 				.node = *node,
 			};
 	}
+	w->calls += calls;
 	return true;
 }
 
@@ -207,7 +241,7 @@ static bool comparable(const struct walk *w, uint64_t ended)
 	return !w->truncated && (w->l->code_version || ended);
 }
 
-static bool find_node(const struct walk *w, uint32_t *ret_node)
+static bool find_node(struct walk *w, uint32_t *ret_node)
 {
 	uint64_t ended = w->l->code_version ? 0 : gt_py_ended();
 	struct gt_py_last *last = comparable(w, ended) ? gt_python_last() : NULL;
@@ -246,8 +280,13 @@ bool gt_py_walk(const struct gt_py_layout *l, const char *code_type, const char 
 	w.interp = gt_py_ptr(ts, l->ts_interp);
 	w.count = 0;
 	w.limit = gt_py_depth();
+	w.calls = 0;
 	w.truncated = false;
 	if (!(l->chain == GT_PY_OBJECTS ? copy_objects(&w, ts) : copy_frames(&w, ts)))
 		return false;
-	return find_node(&w, ret_node);
+	if (!find_node(&w, ret_node))
+		return false;
+	if (gt_unlikely(w.calls) && *ret_node)
+		*ret_node = gt_py_node_calls(*ret_node, w.calls);
+	return true;
 }

@@ -377,7 +377,7 @@ enum gt_rec_kind {
 
 struct gt_rec {			/* head of each record in DEFS; records never span extents */
 	uint16_t kind;		/* enum gt_rec_kind; unknown kinds are skipped by length */
-	uint16_t spare;
+	uint16_t more;		/* PYNODE: gt_rec_pynode; else 0 */
 	uint32_t length;	/* head included, a multiple of 8, zero padded */
 };
 
@@ -435,11 +435,18 @@ struct gt_rec_pycode {
 	uint32_t spare;
 };
 
+/*
+ * One call of the interpreter's C function can execute several Python frames, and now and then none
+ * that counts. rec.more = 1 + how many such calls began between the caller and this frame (at most
+ * GT_PY_CALLS_MAX), 0 = not known. A node of code 0 with a parent is no frame: it only adds to that.
+ */
+#define GT_PY_CALLS_MAX 15u
+
 struct gt_rec_pynode {
 	struct gt_rec rec;
 	uint32_t id;		/* from 1, in order */
 	uint32_t parent;	/* the caller; 0 = outermost */
-	uint32_t code;		/* 0 = a root: outer frames beyond the depth limit are missing */
+	uint32_t code;		/* 0 without parent = outer frames beyond the depth limit are missing */
 	int32_t line;
 };
 

@@ -22,6 +22,7 @@ TEXT_MAX = 4096     # bytes that are kept of a name
 LOST_TRUNCATED, LOST_PYTHON = 3, 7
 capture, capture_held = lib.pylib_capture, held.pylib_capture
 failures = []       # of the running scenario
+apart = False       # outer frames of the native stack belong to another Python stack
 captures = 0
 _lock = threading.Lock()
 
@@ -102,5 +103,8 @@ def snap(_=None):
     first, second, stack = capture(), capture_held(), traceback.extract_stack()
     if first != second:
         failures.append("two captures on one line: nodes %d and %d" % (first, second))
+    unmatched = held.pylib_unmatched()
+    if unmatched < 0 or (unmatched and not apart):
+        failures.append("%d calls of the evaluation function more in the native stack" % unmatched)
     judge(first, expected(stack, sys._getframe()))
     return 0

@@ -11,6 +11,7 @@
 #include "../../preload/py.h"
 
 extern uint32_t pylib_node(uint32_t id, uint32_t *code, int32_t *line);
+extern int pylib_calls(uint32_t id);
 extern int32_t pylib_code(uint32_t id, uint32_t *file, uint32_t *name, uint32_t *qualname);
 extern const char *pylib_string(uint32_t id, size_t *length);
 
@@ -308,14 +309,20 @@ Test(walk, free_threaded_3_14)
 {
 	const char *reason;
 	const struct gt_py_layout *l = gt_py_layout_find("3.14.2 free-threading build", &reason);
-	uint32_t node, again;
+	uint32_t node, again, code;
+	int32_t line;
 	char *ts = make_stack();
 
 	cr_assert(gt_py_walk(l, (const char *)code_type, ts, &node));
 	cr_assert(gt_py_walk(l, (const char *)code_type, ts, &again));
 	cr_expect_eq(node, again);
+	cr_expect_eq(pylib_calls(node), 1, "the innermost call executes no frame that counts");
+	node = pylib_node(node, &code, &line);
+	cr_expect_eq(code, 0);
+	cr_expect_eq(pylib_calls(node), 0);
 	expect(node, "g", 11, &node);
 	expect(node, "f", 14, &node);
+	cr_expect_eq(pylib_calls(node), 1);
 	expect(node, "main", 13, &node);
 	cr_expect_eq(node, 0);
 	put(ts, 152, 1);

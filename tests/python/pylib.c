@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <unwind.h>
 
 #include "../../preload/py.h"
 
@@ -64,11 +65,11 @@ static bool add_code(const struct gt_rec_pycode *c)
 
 static bool add_node(const struct gt_rec_pynode *n)
 {
-	bool cut = !n->code && !n->parent && !n->line;
+	bool no_code = !n->line && n->rec.more; /* outer frames cut off, or calls without a frame */
 
 	if (n->id != node_count + 1 || n->id >= MAX_NODES || n->parent >= n->id)
 		return false;
-	if (n->code > code_count || (!n->code && !cut))
+	if (n->code > code_count || (!n->code && !no_code))
 		return false;
 	nodes[n->id] = *n;
 	node_count = n->id;
@@ -125,9 +126,47 @@ GT_PUBLIC void pylib_start(uint32_t depth)
 	gt_python_start();
 }
 
+struct evaluations {
+	void *function;
+	int count;
+};
+
+static _Unwind_Reason_Code count_evaluation(struct _Unwind_Context *context, void *arg)
+{
+	struct evaluations *e = arg;
+	char *pc = (char *)_Unwind_GetIP(context);
+
+	e->count += pc && _Unwind_FindEnclosingFunction(pc - 1) == e->function;
+	return _URC_NO_REASON;
+}
+
+static __thread int unmatched;
+
+/* How often the interpreter's evaluation function stands in the native stack but not in a Python one. */
+static void match(uint32_t id)
+{
+	struct evaluations e = {.function = dlsym(RTLD_DEFAULT, "_PyEval_EvalFrameDefault")};
+
+	if (!e.function)
+		return;
+	_Unwind_Backtrace(count_evaluation, &e);
+	for (; id; id = nodes[id].parent)
+		e.count -= nodes[id].rec.more - 1;
+	unmatched = e.count;
+}
+
+GT_PUBLIC int pylib_unmatched(void)
+{
+	return unmatched;
+}
+
+/* Without the nodes that stand for no frame. */
 GT_PUBLIC uint32_t pylib_capture(void)
 {
-	return gt_python_capture();
+	uint32_t id = gt_python_capture();
+
+	match(id);
+	return id && !nodes[id].code && nodes[id].parent ? nodes[id].parent : id;
 }
 
 GT_PUBLIC uint32_t pylib_node(uint32_t id, uint32_t *code, int32_t *line)
@@ -135,6 +174,12 @@ GT_PUBLIC uint32_t pylib_node(uint32_t id, uint32_t *code, int32_t *line)
 	*code = nodes[id].code;
 	*line = nodes[id].line;
 	return nodes[id].parent;
+}
+
+/* Evaluations between its caller and the frame, -1 = not known. */
+GT_PUBLIC int pylib_calls(uint32_t id)
+{
+	return nodes[id].rec.more - 1;
 }
 
 GT_PUBLIC int32_t pylib_code(uint32_t id, uint32_t *file, uint32_t *name, uint32_t *qualname)

@@ -226,6 +226,7 @@ SUBINTERPRETER = """
 import sys
 sys.path.insert(0, %r)
 import capture
+capture.apart = True
 def f():
     if %r:
         capture.snap()
@@ -280,12 +281,14 @@ def greenlets():
             snap()
             getcurrent().parent.switch(n)
         return snap()
+    capture.apart = True
     workers = [greenlet(work) for _ in range(3)]
     for _ in range(4):
         for n, worker in enumerate(workers):
             worker.switch(n)
             snap()
     greenlet(lambda: greenlet(work, getcurrent()).switch(1)).switch()
+    capture.apart = False
 
 
 @scenario

@@ -245,7 +245,9 @@ def pycode(r):
 
 def pynode(r):
     ident, parent, code, line = struct.unpack_from("<IIIi", r, 8)
-    return {"type": "pynode", "id": ident, "parent": parent, "code": code, "line": line}
+    more, = struct.unpack_from("<H", r, 2)
+    return {"type": "pynode", "id": ident, "parent": parent, "code": code, "line": line,
+            "calls": more - 1 if more else None}
 
 
 def thread(r):

@@ -124,9 +124,11 @@ static void dump_stacks(const struct gt_trace *t, bool json)
 			       t->pycodes[i].first_line),
 		     json);
 	for (size_t i = 1; i < t->pynode_count; i++)
-		emit(json_pack("{ss sI sI sI si}", "type", "pynode", "id", (json_int_t)i, "parent",
-			       (json_int_t)t->pynodes[i].parent, "code",
-			       (json_int_t)t->pynodes[i].code, "line", t->pynodes[i].line),
+		emit(json_pack("{ss sI sI sI si so}", "type", "pynode", "id", (json_int_t)i,
+			       "parent", (json_int_t)t->pynodes[i].parent, "code",
+			       (json_int_t)t->pynodes[i].code, "line", t->pynodes[i].line, "calls",
+			       t->pynodes[i].calls ? json_integer(t->pynodes[i].calls - 1)
+						   : json_null()),
 		     json);
 }
 

@@ -208,7 +208,7 @@ static const char *add_pynode(struct defs *d, const void *rec, const uint8_t *te
 	node = ADD(d, pynode, PYNODES);
 	if (!node)
 		return no_memory;
-	*node = (struct gt_pynode){r->parent, r->code, r->line};
+	*node = (struct gt_pynode){r->parent, r->code, r->line, r->rec.more};
 	return NULL;
 }
 

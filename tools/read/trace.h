@@ -67,6 +67,7 @@ struct gt_pycode {
 struct gt_pynode {
 	uint32_t parent, code;
 	int32_t line;
+	uint16_t calls; /* 1 + calls of the interpreter from C between parent and it; 0 = ? */
 };
 
 struct gt_site_def {
