@@ -32,7 +32,7 @@ def recovered():
 def caught():
     try:
         return request(48)
-    except torch.OutOfMemoryError:
+    except torch.cuda.OutOfMemoryError:
         print("caught one, going on with a smaller batch", flush=True)
         return request(8)
 
