@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
+#include "model/categories.h"
 #include "model/xalloc.h"
 
 struct bucket {
@@ -22,6 +23,26 @@ struct grouping {
 	struct gt_rows rows;
 };
 
+/* Rows that name code do not mix what that code allocated memory for. */
+static bool by_code(enum gt_by by)
+{
+	return by == GT_BY_LINE || by == GT_BY_FUNCTION || by == GT_BY_STACK || by == GT_BY_SITE;
+}
+
+static struct gt_label category_label(uint8_t category)
+{
+	const char *name = category ? gt_category_name(category) : "(not of torch)";
+
+	return (struct gt_label){
+		.key = gt_xstrdup(name),
+		.text = gt_xstrdup(name),
+		.full = gt_xstrdup(name),
+		.file = "",
+		.function = "",
+		.owner = "",
+	};
+}
+
 static struct gt_row *row_for(struct grouping *grouping, const struct gt_hold *hold)
 {
 	const struct gt_site_def *site = &grouping->lane->site_defs[hold->site];
@@ -31,8 +52,14 @@ static struct gt_row *row_for(struct grouping *grouping, const struct gt_hold *h
 	struct gt_row *row;
 	char *key;
 
-	gt_label_make(grouping->symbols, grouping->trace, site, hold->stream, grouping->by, &label);
-	key = gt_xasprintf("%d %s", torch, label.key);
+	if (grouping->by == GT_BY_CATEGORY)
+		label = category_label(hold->category);
+	else
+		gt_label_make(grouping->symbols, grouping->trace,
+			      hold->call && grouping->by == GT_BY_LINE ? hold->call : site,
+			      hold->stream, grouping->by, &label);
+	key = gt_xasprintf("%d %d %s", torch, by_code(grouping->by) ? hold->category : 0,
+			   label.key);
 	HASH_FIND_STR(grouping->buckets, key, bucket);
 	if (bucket) {
 		free(key);
@@ -48,6 +75,7 @@ static struct gt_row *row_for(struct grouping *grouping, const struct gt_hold *h
 	row->site = hold->site;
 	row->stream = hold->stream;
 	row->oldest_us = hold->oldest_us;
+	row->category = hold->category;
 	row->torch = torch;
 	return row;
 }
@@ -62,6 +90,8 @@ static void add_hold(struct grouping *grouping, const struct gt_hold *hold)
 		row->largest = hold->largest;
 	if (hold->oldest_us < row->oldest_us)
 		row->oldest_us = hold->oldest_us;
+	if (hold->category != row->category)
+		row->category = GT_CATEGORY_NONE;
 	if (hold->stream != row->stream)
 		row->stream = GT_STREAM_MIXED;
 }

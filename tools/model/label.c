@@ -17,7 +17,7 @@ const char *gt_by_name(enum gt_by by)
 	static const char *const names[] = {
 		[GT_BY_LINE] = "line",	 [GT_BY_FUNCTION] = "function", [GT_BY_STACK] = "stack",
 		[GT_BY_SITE] = "site",	 [GT_BY_OWNER] = "owner",	[GT_BY_STREAM] = "stream",
-		[GT_BY_LEVEL] = "level",
+		[GT_BY_LEVEL] = "level",	 [GT_BY_CATEGORY] = "category",
 	};
 
 	return names[by];

@@ -17,6 +17,7 @@ enum gt_by {
 	GT_BY_OWNER,	/* library that asked for the memory */
 	GT_BY_STREAM,
 	GT_BY_LEVEL,
+	GT_BY_CATEGORY, /* what the memory is for */
 };
 
 const char *gt_by_name(enum gt_by by);

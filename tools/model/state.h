@@ -28,6 +28,9 @@ struct gt_hold { /* what one site holds */
 	uint64_t count, largest, oldest_us; /* only with gt_state.blocks_known */
 	uint32_t site;
 	int32_t stream; /* stream id or GT_STREAM_* */
+	/* Of gt_answers_split, else 0 and NULL. */
+	uint8_t category;		/* enum gt_category: a site may have several */
+	const struct gt_site_def *call; /* who called backward(), for blocks of autograd's thread */
 };
 
 struct gt_state {

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: MIT */
+/* See answers.h. Called by commands, once per trace and only when an answer needs it. */
+#define _GNU_SOURCE
+#include "model/answers.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <uthash.h>
+#include "model/xalloc.h"
+#include "symbols/library.h"
+
+bool gt_has_torch(const struct gt_trace *trace)
+{
+	for (size_t i = 1; i < trace->module_count; i++)
+		if (trace->modules[i].path.length &&
+		    gt_library_of_object(trace->modules[i].path.text) == GT_LIBRARY_TORCH)
+			return true;
+	return false;
+}
+
+/* ---- lives by address ------------------------------------------------------------------------ */
+
+static int compare_lives(const void *a, const void *b, void *data)
+{
+	const struct gt_life *lives = data;
+	const struct gt_life *x = &lives[*(const uint32_t *)a], *y = &lives[*(const uint32_t *)b];
+
+	if (x->lane != y->lane)
+		return x->lane < y->lane ? -1 : 1;
+	if (x->addr != y->addr)
+		return x->addr < y->addr ? -1 : 1;
+	return x->born_seq < y->born_seq ? -1 : x->born_seq > y->born_seq;
+}
+
+static void index_lives(struct gt_answers *answers)
+{
+	size_t count = answers->story->life_count;
+
+	answers->by_address = gt_xcalloc(count, sizeof(*answers->by_address));
+	for (size_t i = 0; i < count; i++)
+		answers->by_address[i] = (uint32_t)i;
+	qsort_r(answers->by_address, count, sizeof(*answers->by_address), compare_lives,
+		answers->story->lives);
+}
+
+/* The last life in the order that was born at or before (lane, addr, seq). */
+const struct gt_life *gt_answers_life(const struct gt_answers *answers, size_t lane_index,
+				      uint64_t addr, uint64_t seq)
+{
+	size_t low = 0, high = answers->story->life_count;
+	const struct gt_life *lives = answers->story->lives, *life;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		life = &lives[answers->by_address[middle]];
+		if (life->lane < lane_index ||
+		    (life->lane == lane_index &&
+		     (life->addr < addr || (life->addr == addr && life->born_seq <= seq))))
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (!low)
+		return NULL;
+	life = &lives[answers->by_address[low - 1]];
+	return life->lane == lane_index && life->addr == addr && life->died_seq > seq ? life : NULL;
+}
+
+/* ---- making ---------------------------------------------------------------------------------- */
+
+int gt_answers_make(const struct gt_trace *trace, struct gt_symbols *symbols,
+		    struct gt_answers **ret, struct gt_error *err)
+{
+	struct gt_answers *answers = gt_xcalloc(1, sizeof(*answers));
+
+	if (gt_story_make(trace, symbols, &answers->story, err)) {
+		free(answers);
+		return -1;
+	}
+	answers->passes = gt_passes_of(answers->story);
+	answers->steps = gt_boundaries_of(answers->story, &answers->passes);
+	gt_categorize(answers->story, &answers->passes, &answers->steps);
+	index_lives(answers);
+	*ret = answers;
+	return 0;
+}
+
+struct gt_answers *gt_answers_free(struct gt_answers *answers)
+{
+	if (!answers)
+		return NULL;
+	gt_boundaries_clear(&answers->steps);
+	gt_passes_clear(&answers->passes);
+	gt_story_free(answers->story);
+	free(answers->by_address);
+	free(answers);
+	return NULL;
+}
+
+/* ---- phases ---------------------------------------------------------------------------------- */
+
+const char *gt_phase_name(enum gt_phase phase)
+{
+	static const char *const names[] = {
+		[GT_PHASE_NONE] = "",	      [GT_PHASE_FORWARD] = "forward",
+		[GT_PHASE_BACKWARD] = "backward", [GT_PHASE_OPTIMIZER] = "optimizer",
+		[GT_PHASE_AFTER] = "after",
+	};
+
+	return names[phase];
+}
+
+enum gt_phase gt_answers_phase(const struct gt_answers *answers, uint32_t position)
+{
+	const struct gt_passes *passes = &answers->passes;
+	size_t next = gt_pass_after(passes, position);
+	size_t step = gt_boundary_step(&answers->steps, position);
+
+	if (!position || position >= answers->story->position_count)
+		return GT_PHASE_NONE;
+	if (gt_pass_at(passes, position) < passes->count)
+		return GT_PHASE_BACKWARD;
+	if (gt_story_at(answers->story, position)->bits & GT_IN_OPTIMIZER)
+		return GT_PHASE_OPTIMIZER;
+	if (!step)
+		return GT_PHASE_NONE;
+	if (next < passes->count &&
+	    gt_boundary_step(&answers->steps, passes->passes[next].first) == step)
+		return GT_PHASE_FORWARD;
+	return GT_PHASE_AFTER;
+}
+
+/* ---- holds with categories --------------------------------------------------------------------- */
+
+struct split_key {
+	const struct gt_site_def *call;
+	uint32_t site, category;
+};
+
+struct bucket {
+	struct split_key key;
+	size_t hold;
+	UT_hash_handle hh;
+};
+
+struct split {
+	const struct gt_answers *answers;
+	struct bucket *buckets;
+	struct gt_hold *holds;
+	size_t count;
+};
+
+static struct gt_hold *hold_for(struct split *split, uint32_t site, uint8_t category,
+				const struct gt_site_def *call)
+{
+	struct split_key key;
+	struct bucket *bucket;
+	struct gt_hold *hold;
+
+	memset(&key, 0, sizeof(key));
+	key.site = site;
+	key.category = category;
+	key.call = call;
+	HASH_FIND(hh, split->buckets, &key, sizeof(key), bucket);
+	if (bucket)
+		return &split->holds[bucket->hold];
+	bucket = gt_xcalloc(1, sizeof(*bucket));
+	bucket->key = key;
+	bucket->hold = split->count;
+	HASH_ADD(hh, split->buckets, key, sizeof(key), bucket);
+	hold = GT_PUSH(split->holds, split->count);
+	hold->site = site;
+	hold->category = category;
+	hold->call = call;
+	return hold;
+}
+
+/* What autograd's thread made is on the account of the line that called backward(). */
+static const struct gt_site_def *call_of(const struct gt_answers *answers,
+					 const struct gt_life *life)
+{
+	size_t pass;
+
+	if (!life->born ||
+	    (gt_story_birth(answers->story, life)->bits & (GT_HAS_ENGINE | GT_HAS_PYTHON)) !=
+		    GT_HAS_ENGINE)
+		return NULL;
+	pass = gt_pass_at(&answers->passes, life->born);
+	return pass < answers->passes.count ? answers->passes.passes[pass].call : NULL;
+}
+
+static void add_block(struct split *split, size_t lane_index, const struct gt_block *block,
+		      uint64_t seq)
+{
+	const struct gt_life *life =
+		gt_answers_life(split->answers, lane_index, block->addr, seq);
+	struct gt_hold *hold =
+		hold_for(split, block->site, life ? life->category : GT_CATEGORY_NONE,
+			 life ? call_of(split->answers, life) : NULL);
+
+	if (!hold->count)
+		hold->stream = block->stream;
+	else if (hold->stream != block->stream)
+		hold->stream = GT_STREAM_MIXED;
+	if (!hold->count || block->birth_us < hold->oldest_us)
+		hold->oldest_us = block->birth_us;
+	if (block->size > hold->largest)
+		hold->largest = block->size;
+	hold->bytes += block->size;
+	hold->count++;
+}
+
+/* The category of most bytes that a site ever allocated. */
+static void add_sites(const struct gt_answers *answers, struct gt_state *state)
+{
+	const struct gt_story *story = answers->story;
+	size_t sites = story->trace->lanes[state->lane_index].site_count;
+	uint64_t(*bytes)[GT_CATEGORIES] = gt_xcalloc(sites, sizeof(*bytes));
+
+	for (size_t i = 0; i < story->life_count; i++) {
+		const struct gt_life *life = &story->lives[i];
+
+		if (life->lane == state->lane_index && life->site < sites)
+			bytes[life->site][life->category] += life->size;
+	}
+	for (size_t i = 0; i < state->hold_count; i++) {
+		struct gt_hold *hold = &state->holds[i];
+
+		hold->category = GT_CATEGORY_UNKNOWN;
+		for (uint8_t c = 1; c < GT_CATEGORIES; c++)
+			if (bytes[hold->site][c] > bytes[hold->site][hold->category])
+				hold->category = c;
+	}
+	free(bytes);
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+	const struct gt_hold *x = a, *y = b;
+
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? 1 : -1;
+	if (x->site != y->site)
+		return x->site < y->site ? -1 : 1;
+	return x->category < y->category ? -1 : x->category > y->category;
+}
+
+void gt_answers_split(const struct gt_answers *answers, struct gt_state *state)
+{
+	struct split split = {.answers = answers};
+	struct bucket *bucket, *next;
+
+	if (state->total == GT_TOTAL_RESERVED)
+		return;
+	if (!state->blocks_known) {
+		add_sites(answers, state);
+		return;
+	}
+	for (size_t i = 0; i < state->block_count; i++)
+		add_block(&split, state->lane_index, &state->blocks[i], state->seq);
+	HASH_ITER(hh, split.buckets, bucket, next) {
+		HASH_DEL(split.buckets, bucket);
+		free(bucket);
+	}
+	free(state->holds);
+	state->holds = split.holds;
+	state->hold_count = split.count;
+	if (split.count)
+		qsort(state->holds, split.count, sizeof(*state->holds), by_bytes);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * All that is inferred about a trace, made once: its story, backward passes, steps, and a category
+ * for each block.
+ */
+#ifndef GT_ANSWERS_H
+#define GT_ANSWERS_H
+
+#include "model/categories.h"
+#include "model/state.h"
+
+struct gt_answers {
+	struct gt_story *story;
+	struct gt_passes passes;
+	struct gt_boundaries steps;
+	uint32_t *by_address; /* lives by lane, address, birth */
+};
+
+/* Whether torch's libraries were seen: without them there is nothing to infer from. */
+bool gt_has_torch(const struct gt_trace *trace);
+
+int gt_answers_make(const struct gt_trace *trace, struct gt_symbols *symbols,
+		    struct gt_answers **ret, struct gt_error *err);
+struct gt_answers *gt_answers_free(struct gt_answers *answers);
+
+/* The block at an address after event seq of the lane; NULL = none. */
+const struct gt_life *gt_answers_life(const struct gt_answers *answers, size_t lane_index,
+				      uint64_t addr, uint64_t seq);
+
+/*
+ * Gives the state's holds their categories. A site whose blocks are of several becomes several
+ * holds. Where single blocks are not known, each site gets the category of most of its bytes.
+ */
+void gt_answers_split(const struct gt_answers *answers, struct gt_state *state);
+
+enum gt_phase {
+	GT_PHASE_NONE, /* before the first step */
+	GT_PHASE_FORWARD,
+	GT_PHASE_BACKWARD,
+	GT_PHASE_OPTIMIZER,
+	GT_PHASE_AFTER, /* the rest of a step: clipping, metrics, evaluation */
+};
+
+const char *gt_phase_name(enum gt_phase phase); /* "" for none */
+enum gt_phase gt_answers_phase(const struct gt_answers *answers, uint32_t position);
+
+#endif

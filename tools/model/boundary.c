@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See boundary.h. Inference: a backward pass whose call is not later in its loop than the one
+ * before it belongs to a new step. Only levels of the call's own chain are compared, so nothing
+ * depends on which frames are the user's, and a trainer deep inside a library works. Called from
+ * answers.c.
+ */
+#include "model/boundary.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "model/xalloc.h"
+
+#define LONGEST_PERIOD 32 /* steps that one super-step may have */
+
+const char *gt_step_source_name(enum gt_step_source source)
+{
+	static const char *const names[] = {
+		[GT_STEPS_NONE] = "none",	  [GT_STEPS_MARKS] = "marks",
+		[GT_STEPS_NVTX] = "nvtx",	  [GT_STEPS_INFERRED] = "inferred",
+		[GT_STEPS_LOOP] = "inferred",
+	};
+
+	return names[source];
+}
+
+/* ---- chains -------------------------------------------------------------------------------- */
+
+static bool same_place(const struct gt_frame *a, const struct gt_frame *b)
+{
+	return a->file == b->file && a->function == b->function;
+}
+
+/*
+ * -1: a is earlier in some loop body than b, 1: later, 0: neither can be said. Texts of symbols
+ * are equal when their pointers are.
+ */
+static int compare(const struct gt_features *a, uint32_t a_count, const struct gt_features *b,
+		   uint32_t b_count)
+{
+	for (uint32_t i = 0; i < a_count && i < b_count; i++) {
+		if (!same_place(a->frames[i], b->frames[i]))
+			return 0;
+		if (a->frames[i]->line != b->frames[i]->line)
+			return a->frames[i]->line < b->frames[i]->line ? -1 : 1;
+	}
+	return 0;
+}
+
+static int compare_passes(const struct gt_pass *a, const struct gt_pass *b)
+{
+	return compare(a->chain, a->chain->to_backward, b->chain, b->chain->to_backward);
+}
+
+static bool same_chain(const struct gt_pass *a, const struct gt_pass *b)
+{
+	const struct gt_features *x = a->chain, *y = b->chain;
+
+	if (x->to_backward != y->to_backward)
+		return false;
+	for (uint32_t i = 0; i < x->to_backward; i++)
+		if (!same_place(x->frames[i], y->frames[i]) ||
+		    x->frames[i]->line != y->frames[i]->line)
+			return false;
+	return true;
+}
+
+/* ---- which passes open a step --------------------------------------------------------------- */
+
+struct opening {
+	const struct gt_story *story;
+	const struct gt_passes *passes;
+	uint32_t *chains; /* of each pass: number of the first pass with the same chain */
+	bool *evidence;	  /* of each pass: an optimizer ran between the one before and it */
+	bool *opens;
+};
+
+static void number_chains(struct opening *opening)
+{
+	for (size_t i = 0; i < opening->passes->count; i++) {
+		size_t first = 0;
+
+		while (!same_chain(&opening->passes->passes[first], &opening->passes->passes[i]))
+			first++;
+		opening->chains[i] = (uint32_t)first;
+	}
+}
+
+static bool gap_has_optimizer(const struct opening *opening, size_t pass)
+{
+	const struct gt_pass *passes = opening->passes->passes;
+
+	for (uint32_t p = passes[pass - 1].last + 1; p < passes[pass].first; p++) {
+		uint32_t bits = gt_story_at(opening->story, p)->bits;
+
+		if (bits & GT_IN_OPTIMIZER ||
+		    (bits & GT_IN_ZERO_GRAD && gt_story_is_death(opening->story, p)))
+			return true;
+	}
+	return false;
+}
+
+/* Gradients made anew were let go before; gradients that are added to were not. */
+static void find_evidence(struct opening *opening)
+{
+	const struct gt_passes *passes = opening->passes;
+	uint64_t most = 0;
+	bool any = false;
+
+	for (size_t i = 0; i < passes->count; i++)
+		if (passes->passes[i].kept_bytes > most)
+			most = passes->passes[i].kept_bytes;
+	for (size_t i = 1; i < passes->count; i++) {
+		opening->evidence[i] = passes->passes[i].kept_bytes > most / 2 ||
+				       gap_has_optimizer(opening, i);
+		any |= opening->evidence[i];
+	}
+	for (size_t i = 1; !any && i < passes->count; i++)
+		opening->evidence[i] = true;
+}
+
+/* The loop of pass k is over and another one has begun: its chain is gone, the next one new. */
+static bool changes_loop(const struct opening *opening, size_t pass)
+{
+	const uint32_t *chains = opening->chains;
+
+	if (opening->passes->count <= 4 || chains[pass] != pass)
+		return false;
+	for (size_t i = pass; i < opening->passes->count; i++)
+		if (chains[i] == chains[pass - 1])
+			return false;
+	return true;
+}
+
+static void find_openings(struct opening *opening)
+{
+	const struct gt_pass *passes = opening->passes->passes;
+
+	opening->opens[0] = true;
+	for (size_t i = 1; i < opening->passes->count; i++) {
+		bool later = compare_passes(&passes[i], &passes[i - 1]) > 0;
+
+		opening->opens[i] = (!later && opening->evidence[i]) || changes_loop(opening, i);
+	}
+}
+
+/* ---- super-steps: three updates of one network, then one of another -------------------------- */
+
+struct signature { /* passes first to last of a step */
+	size_t first, count;
+};
+
+static bool same_signature(const struct opening *opening, const struct signature *a,
+			   const struct signature *b)
+{
+	if (a->count != b->count)
+		return false;
+	return memcmp(opening->chains + a->first, opening->chains + b->first,
+		      a->count * sizeof(*opening->chains)) == 0;
+}
+
+static size_t list_signatures(const struct opening *opening, struct signature *ret)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < opening->passes->count; i++) {
+		if (opening->opens[i])
+			ret[count++].first = i;
+		ret[count - 1].count++;
+	}
+	return count;
+}
+
+static size_t find_period(const struct opening *opening, const struct signature *steps,
+			  size_t count)
+{
+	for (size_t p = 1; p <= LONGEST_PERIOD && 2 * p <= count; p++) {
+		size_t i = p;
+
+		while (i < count && same_signature(opening, &steps[i], &steps[i - p]))
+			i++;
+		if (i == count)
+			return p;
+	}
+	return 1;
+}
+
+/* A period ends with the step that has most passes. */
+static void merge_steps(struct opening *opening)
+{
+	struct signature *steps = gt_xcalloc(opening->passes->count, sizeof(*steps));
+	size_t count = list_signatures(opening, steps);
+	size_t period = find_period(opening, steps, count), longest = 0;
+
+	for (size_t i = 1; i < period; i++)
+		if (steps[i].count >= steps[longest].count)
+			longest = i;
+	for (size_t i = 1; period > 1 && i < count; i++)
+		if ((i + period - longest - 1) % period)
+			opening->opens[steps[i].first] = false;
+	free(steps);
+}
+
+/* ---- where in the gap the step begins -------------------------------------------------------- */
+
+static bool is_birth_in(const struct opening *opening, uint32_t position)
+{
+	return !gt_story_is_death(opening->story, position) &&
+	       !opening->story->engine[gt_story_thread(opening->story, position)];
+}
+
+/* The first event whose chain is earlier than that of the call before. */
+static uint32_t earlier_event(const struct opening *opening, uint32_t from, uint32_t to,
+			      const struct gt_features *chain)
+{
+	for (uint32_t p = from; p < to; p++) {
+		const struct gt_features *at = gt_story_at(opening->story, p);
+
+		if (compare(at, at->frame_count, chain, chain->to_backward) < 0)
+			return p;
+	}
+	return 0;
+}
+
+static uint32_t tied_event(const struct opening *opening, uint32_t from, uint32_t to,
+			   const struct gt_features *chain)
+{
+	for (uint32_t p = from; p < to; p++) {
+		const struct gt_features *at = gt_story_at(opening->story, p);
+
+		if (is_birth_in(opening, p) && at->bits & GT_HAS_PYTHON &&
+		    !(at->bits & (GT_IN_OPTIMIZER | GT_IN_ZERO_GRAD)) &&
+		    compare(at, at->frame_count, chain, chain->to_backward) == 0)
+			return p;
+	}
+	return 0;
+}
+
+static uint32_t birth_with(const struct opening *opening, uint32_t from, uint32_t to,
+			   const struct gt_features *stack)
+{
+	for (uint32_t p = from; p < to; p++)
+		if (is_birth_in(opening, p) && gt_story_at(opening->story, p)->id == stack->id)
+			return p;
+	return 0;
+}
+
+static uint32_t begin_of(const struct opening *opening, size_t pass)
+{
+	const struct gt_pass *before = &opening->passes->passes[pass - 1];
+	uint32_t to = opening->passes->passes[pass].first;
+	uint32_t at = earlier_event(opening, before->last + 1, to, before->chain);
+
+	if (!at)
+		at = tied_event(opening, before->last + 1, to, before->chain);
+	return at ? at : to;
+}
+
+/* Stack of the first birth of the step that begins there. */
+static const struct gt_features *opener(const struct opening *opening, uint32_t start)
+{
+	for (uint32_t p = start; p < opening->story->exit; p++)
+		if (is_birth_in(opening, p))
+			return gt_story_at(opening->story, p);
+	return NULL;
+}
+
+static uint32_t first_module_call(const struct gt_story *story, uint32_t before)
+{
+	for (uint32_t p = 1; p < before; p++)
+		if (!gt_story_is_death(story, p) && gt_story_at(story, p)->bits & GT_IN_CALL)
+			return p;
+	return before;
+}
+
+static uint32_t first_start(const struct opening *opening, uint32_t second)
+{
+	uint32_t anchor = opening->passes->passes[0].first, at = 0;
+	const struct gt_features *stack = second ? opener(opening, second) : NULL;
+
+	if (stack && stack->id)
+		at = birth_with(opening, 1, anchor, stack);
+	return at ? at : first_module_call(opening->story, anchor);
+}
+
+static void find_starts(const struct opening *opening, struct gt_boundaries *ret)
+{
+	const struct gt_passes *passes = opening->passes;
+	size_t *firsts = gt_xcalloc(passes->count, sizeof(*firsts));
+
+	ret->starts = gt_xcalloc(passes->count, sizeof(*ret->starts));
+	for (size_t i = 0; i < passes->count; i++) {
+		if (!opening->opens[i])
+			continue;
+		firsts[ret->count] = i;
+		ret->starts[ret->count++] = i ? begin_of(opening, i) : 0;
+	}
+	/* In a new loop the line numbers of the old one mean nothing. */
+	for (size_t s = 1; s + 1 < ret->count; s++) {
+		const struct gt_features *stack = opener(opening, ret->starts[s + 1]);
+		uint32_t at;
+
+		if (!stack || !stack->id || !changes_loop(opening, firsts[s]))
+			continue;
+		at = birth_with(opening, passes->passes[firsts[s] - 1].last + 1,
+				passes->passes[firsts[s]].first, stack);
+		ret->starts[s] = at ? at : ret->starts[s];
+	}
+	ret->starts[0] = first_start(opening, ret->count > 1 ? ret->starts[1] : 0);
+	free(firsts);
+}
+
+/* ---- confidence: how alike the steps are ----------------------------------------------------- */
+
+struct histogram { /* births per stack of one step */
+	uint32_t *counts;
+	uint64_t sum;
+};
+
+static void fill(const struct gt_story *story, uint32_t from, uint32_t to, struct histogram *ret,
+		 size_t ids)
+{
+	memset(ret->counts, 0, ids * sizeof(*ret->counts));
+	ret->sum = 0;
+	for (uint32_t p = from; p < to; p++) {
+		if (gt_story_is_death(story, p))
+			continue;
+		ret->counts[gt_story_at(story, p)->id]++;
+		ret->sum++;
+	}
+}
+
+static double alike(const struct histogram *a, const struct histogram *b, size_t ids)
+{
+	uint64_t both = 0;
+
+	for (size_t i = 0; i < ids; i++)
+		both += a->counts[i] < b->counts[i] ? a->counts[i] : b->counts[i];
+	return a->sum + b->sum ? (double)both / (double)(a->sum + b->sum - both) : 1;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static size_t count_ids(const struct gt_story *story)
+{
+	size_t most = 0;
+
+	for (uint32_t p = 1; p < story->position_count; p++)
+		if (gt_story_at(story, p)->id > most)
+			most = gt_story_at(story, p)->id;
+	return most + 1;
+}
+
+/* Median over consecutive steps of the share that they have in common; the first step differs. */
+static double confidence(const struct gt_story *story, const struct gt_boundaries *steps)
+{
+	size_t ids = count_ids(story), pairs = 0;
+	struct histogram a = {gt_xcalloc(ids, sizeof(*a.counts)), 0};
+	struct histogram b = {gt_xcalloc(ids, sizeof(*b.counts)), 0};
+	double *shares = gt_xcalloc(steps->count, sizeof(*shares)), result;
+
+	for (size_t s = 1; s < steps->count; s++) {
+		struct histogram swap = a;
+		uint32_t to = s + 1 < steps->count ? steps->starts[s + 1] : steps->end;
+
+		a = b;
+		b = swap;
+		fill(story, steps->starts[s], to, &b, ids);
+		if (s > 1)
+			shares[pairs++] = alike(&a, &b, ids);
+	}
+	qsort(shares, pairs, sizeof(*shares), by_value);
+	result = pairs ? (shares[(pairs - 1) / 2] + shares[pairs / 2]) / 2 : 1;
+	free(shares);
+	free(a.counts);
+	free(b.counts);
+	return result * (steps->count < 5 ? (double)steps->count / 5 : 1);
+}
+
+/* ---- training without marks ------------------------------------------------------------------ */
+
+/* The last event that a backward pass or an optimizer made: what follows is no training. */
+static uint32_t training_end(const struct gt_story *story, const struct gt_passes *passes)
+{
+	uint32_t last = passes->count ? passes->passes[passes->count - 1].last : 0;
+
+	for (uint32_t p = last + 1; p < story->exit; p++)
+		if (!gt_story_is_death(story, p) && gt_story_at(story, p)->bits & GT_IN_OPTIMIZER)
+			last = p;
+	return last + 1;
+}
+
+static void infer(const struct gt_story *story, const struct gt_passes *passes,
+		  struct gt_boundaries *ret)
+{
+	struct opening opening = {.story = story, .passes = passes};
+
+	opening.chains = gt_xcalloc(passes->count, sizeof(*opening.chains));
+	opening.evidence = gt_xcalloc(passes->count, sizeof(*opening.evidence));
+	opening.opens = gt_xcalloc(passes->count, sizeof(*opening.opens));
+	number_chains(&opening);
+	find_evidence(&opening);
+	find_openings(&opening);
+	merge_steps(&opening);
+	find_starts(&opening, ret);
+	ret->end = training_end(story, passes);
+	ret->confidence = confidence(story, ret);
+	ret->setup = ret->starts[0];
+	if (passes->count >= 3 && ret->confidence >= 0.5)
+		ret->source = GT_STEPS_INFERRED;
+	free(opening.chains);
+	free(opening.evidence);
+	free(opening.opens);
+}
+
+struct gt_boundaries gt_boundaries_of(const struct gt_story *story, const struct gt_passes *passes)
+{
+	struct gt_boundaries ret = {.end = story->exit};
+
+	if (passes->count)
+		infer(story, passes, &ret);
+	else
+		ret.setup = first_module_call(story, story->exit);
+	return ret;
+}
+
+void gt_boundaries_clear(struct gt_boundaries *boundaries)
+{
+	free(boundaries->starts);
+	*boundaries = (struct gt_boundaries){0};
+}
+
+size_t gt_boundary_step(const struct gt_boundaries *boundaries, uint32_t position)
+{
+	size_t low = 0, high = boundaries->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (boundaries->starts[middle] > position)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
