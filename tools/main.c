@@ -61,21 +61,26 @@ static const struct gt_command commands[] = {
 	{
 		.name = "at",
 		.run = gt_cmd_at,
-		.options = GT_OPT_TABLE | GT_OPT_LEVEL | GT_OPT_BY,
+		.options = GT_OPT_TABLE | GT_OPT_LEVEL | GT_OPT_BY | GT_OPT_WHY,
 		.operands = "WHEN " FILES,
 		.min_operands = 2,
 		.max_operands = ANY,
-		.summary = "who holds memory: at peak, oom, end or a time",
+		.summary = "who holds memory: at peak, oom, end, step:N or a time",
 		.text = "WHEN: peak (of what is in use, or of --level), oom, end (before exit\n"
-			"handlers ran), or seconds since the start, like 2.75s.",
+			"handlers ran), step:N (its end; step:N:forward, step:N:backward: the\n"
+			"end of that part), or seconds since the start, like 2.75s.\n"
+			"--why train.py:27 (or a block's address) says which rule chose the\n"
+			"category of those blocks, and what it saw.",
 		.examples = "  gputrace at peak run.gtrace\n"
+			    "  gputrace at step:3:forward --by category run.gtrace\n"
+			    "  gputrace at peak --why train.py:27 run.gtrace\n"
 			    "  gputrace at 2.75s --by owner run.gtrace\n"
 			    "  gputrace at end --level driver --format csv run.gtrace\n",
 	},
 	{
 		.name = "peak",
 		.run = gt_cmd_peak,
-		.options = GT_OPT_TABLE | GT_OPT_LEVEL | GT_OPT_BY,
+		.options = GT_OPT_TABLE | GT_OPT_LEVEL | GT_OPT_BY | GT_OPT_WHY,
 		.operands = FILES,
 		.min_operands = 1,
 		.max_operands = ANY,

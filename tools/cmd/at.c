@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gputrace at WHEN: who holds memory at a moment, for each device of each process. */
 #include "cmd/holders.h"
+#include "cmd/why.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@ static const char *when_text(struct gt_when when)
 		[GT_WHEN_OOM] = "at the failure",
 		[GT_WHEN_END] = "at the end",
 		[GT_WHEN_TIME] = "at that time",
+		[GT_WHEN_STEP] = "at the end of that step",
 	};
 
 	return texts[when.kind];
@@ -27,12 +29,13 @@ static const char *when_text(struct gt_when when)
 
 static int open_view(const struct gt_args *args, const struct gt_place *place, struct view *ret)
 {
-	struct gt_error err = {0};
+	int status;
 
 	ret->place = place;
-	if (gt_state_get(place->input->trace, place->lane_index, args->total, args->at, &ret->state,
-			 &err))
-		return gt_message_error(&err);
+	status =
+		gt_input_state(place->input, place->lane_index, args->total, args->at, &ret->state);
+	if (status)
+		return status;
 	ret->rows = gt_rows_of(&ret->state, gt_input_symbols(place->input), args->by);
 	return 0;
 }
@@ -144,11 +147,15 @@ static int text(struct gt_out *out, const struct gt_args *args, const struct gt_
 		status = open_view(args, &places->places[i], &view);
 		if (status)
 			return status;
-		if (out->format == GT_FORMAT_TEXT)
+		if (args->why)
+			status = gt_print_why(out, view.place, &view.state, args->why);
+		else if (out->format == GT_FORMAT_TEXT)
 			print_text(out, args, &view, one ? places->count - 1 : 0);
 		else
 			print_table(out, args, &view, 0);
 		close_view(&view);
+		if (status)
+			return status;
 	}
 	return 0;
 }
@@ -185,7 +192,7 @@ static json_t *json_device(const struct view *view)
 	const struct gt_state *state = &view->state;
 	bool known = state->blocks_known;
 
-	return json_pack("{s:I, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o}", "pid",
+	return json_pack("{s:I, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "pid",
 			 (json_int_t)state->trace->header.pid, "device",
 			 gt_json_ordinal(view->place->lane->device), "seconds",
 			 gt_json_seconds(state->us, true), "count",
@@ -194,7 +201,8 @@ static json_t *json_device(const struct view *view)
 			 gt_json_number(state->cur[GT_TOTAL_IN_USE], known), "reserved",
 			 gt_json_number(state->cur[GT_TOTAL_RESERVED], known), "torch_allocated",
 			 gt_json_number(state->cur[GT_TOTAL_TORCH], known), "device_total",
-			 gt_json_number(view->place->device_total, view->place->device_total));
+			 gt_json_number(view->place->device_total, view->place->device_total),
+			 "categories", gt_json_categories(state));
 }
 
 static void append_holders(json_t *holders, const struct gt_args *args, const struct view *view)
@@ -238,8 +246,9 @@ static json_t *sorted(json_t *holders)
 
 static int json(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)
 {
-	static const char *const names[] = {"peak", "oom", "end", "time"};
+	static const char *const names[] = {"peak", "oom", "end", "time", "step"};
 	json_t *answer = gt_json_answer("at"), *devices = json_array(), *holders = json_array();
+	json_t *why = json_array();
 	int status = 0;
 
 	for (size_t i = 0; !status && i < places->count; i++) {
@@ -250,6 +259,8 @@ static int json(struct gt_out *out, const struct gt_args *args, const struct gt_
 			break;
 		json_array_append_new(devices, json_device(&view));
 		append_holders(holders, args, &view);
+		if (args->why)
+			json_array_append_new(why, gt_json_why(view.place, &view.state, args->why));
 		close_view(&view);
 	}
 	json_object_set_new(answer, "at", json_string(names[args->at.kind]));
@@ -257,6 +268,7 @@ static int json(struct gt_out *out, const struct gt_args *args, const struct gt_
 	json_object_set_new(answer, "by", json_string(gt_by_name(args->by)));
 	json_object_set_new(answer, "devices", devices);
 	json_object_set_new(answer, "holders", sorted(holders));
+	json_object_set_new(answer, "why", why);
 	if (status)
 		json_decref(answer);
 	else
@@ -268,7 +280,7 @@ static int print(struct gt_out *out, const struct gt_args *args, const struct gt
 {
 	if (args->format == GT_FORMAT_JSON)
 		return json(out, args, places);
-	if (args->format == GT_FORMAT_CSV)
+	if (args->format == GT_FORMAT_CSV && !args->why)
 		return csv(out, args, places);
 	return text(out, args, places);
 }
@@ -298,7 +310,8 @@ static int run(struct gt_args *args)
 int gt_cmd_at(struct gt_args *args)
 {
 	if (gt_parse_when(args->operands[0], &args->at))
-		return gt_message(GT_EXIT_USAGE, "at: %s: not peak, oom, end or a time like 2.75s",
+		return gt_message(GT_EXIT_USAGE,
+				  "at: %s: not peak, oom, end, step:N or a time like 2.75s",
 				  args->operands[0]);
 	memmove(args->operands, args->operands + 1, --args->operand_count * sizeof(char *));
 	return run(args);

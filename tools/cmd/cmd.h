@@ -37,6 +37,7 @@ enum {
 	GT_OPT_FROM = 1 << 13,
 	GT_OPT_TO = 1 << 14,
 	GT_OPT_BUDGET = 1 << 15,
+	GT_OPT_WHY = 1 << 16,
 };
 
 /* Those of every command that prints a table. */
@@ -59,6 +60,7 @@ struct gt_args {
 	unsigned long points;		 /* 0 = not given */
 	uint64_t from_us, to_us;	 /* 0, UINT64_MAX = not given */
 	uint64_t budget;		 /* bytes; 0 = not given */
+	const char *why;		 /* address, or line of a row; NULL = not given */
 	const char *dir, *ring, *stacks; /* run: passed on */
 	char **operands;
 	size_t operand_count;

@@ -268,13 +268,40 @@ static json_t *holder_frames(struct gt_input *input, const struct gt_site_def *s
 	return json_pack("[o]", json_frame(user));
 }
 
+json_t *gt_json_category(uint8_t category)
+{
+	return category ? json_string(gt_category_key(category)) : json_null();
+}
+
+/* What is not of torch has no category: it is unknown here, so that the sum is the state's. */
+json_t *gt_json_categories(const struct gt_state *state)
+{
+	uint64_t bytes[GT_CATEGORIES] = {0}, known = 0;
+	json_t *categories;
+
+	for (size_t i = 0; i < state->hold_count; i++) {
+		uint8_t category = state->holds[i].category;
+
+		known += category ? state->holds[i].bytes : 0;
+		bytes[category ? category : GT_CATEGORY_UNKNOWN] += state->holds[i].bytes;
+	}
+	if (!known)
+		return json_null();
+	categories = json_object();
+	for (int c = GT_CATEGORY_NONE + 1; c < GT_CATEGORIES; c++)
+		json_object_set_new(categories, gt_category_key(c),
+				    json_integer((json_int_t)bytes[c]));
+	return categories;
+}
+
 json_t *gt_json_holder(struct gt_input *input, const struct gt_trace_lane *lane,
 		       const struct gt_row *row, enum gt_by by, bool counted)
 {
-	return json_pack("{s:I, s:o, s:s, s:o, s:n, s:o, s:o, s:o}", "bytes",
+	return json_pack("{s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "bytes",
 			 (json_int_t)row->bytes, "count", gt_json_number(row->count, counted),
 			 "level", row->torch ? "torch" : "driver", "owner",
-			 gt_json_name(row->label.owner), "category", "stream",
+			 gt_json_name(row->label.owner), "category", gt_json_category(row->category),
+			 "stream",
 			 gt_json_stream(row->stream), "key", gt_json_name(row->label.text),
-			 "frames", holder_frames(input, &lane->site_defs[row->site], by));
+			 "frames", holder_frames(input, row->named, by));
 }

@@ -34,7 +34,7 @@ struct pairs {
 static int open_side(const struct gt_args *args, struct gt_input *input, int device,
 		     struct side *ret)
 {
-	struct gt_error err = {0};
+	int status;
 
 	*ret = (struct side){.input = input};
 	for (size_t i = 0; i < input->trace->lane_count; i++)
@@ -45,8 +45,9 @@ static int open_side(const struct gt_args *args, struct gt_input *input, int dev
 	if (!ret->lane)
 		return 0;
 	ret->peak = ret->lane->ctr.peak[args->total];
-	if (gt_state_get(input->trace, ret->lane_index, args->total, args->at, &ret->state, &err))
-		return gt_message_error(&err);
+	status = gt_input_state(input, ret->lane_index, args->total, args->at, &ret->state);
+	if (status)
+		return status;
 	ret->rows = gt_rows_of(&ret->state, gt_input_symbols(input), args->by);
 	return 0;
 }
@@ -154,6 +155,7 @@ static const char *moment(const struct gt_args *args)
 		[GT_WHEN_OOM] = "failure",
 		[GT_WHEN_END] = "end",
 		[GT_WHEN_TIME] = "moment",
+		[GT_WHEN_STEP] = "step",
 	};
 
 	return texts[args->at.kind];
@@ -202,14 +204,18 @@ static void print_table(struct gt_out *out, const struct gt_args *args, const st
 		{"a", "A", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
 		{"b", "B", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
 		{"delta", "B-A", GT_FIELD_DELTA, GT_SHOW_ALWAYS},
+		{"category", NULL, GT_FIELD_TEXT, GT_SHOW_ALWAYS},
 	};
-	struct gt_table *table = gt_table_new(fields, 4);
+	struct gt_table *table = gt_table_new(fields, 5);
 
 	for (size_t i = 0; i < pair->diff.count; i++) {
 		const struct gt_diff_row *row = &pair->diff.rows[i];
+		uint8_t category = (row->b ? row->b : row->a)->category;
 
 		add_row(table, 1, 0, 0, out->terminal ? label_of(row)->text : label_of(row)->full,
 			row->bytes_a, row->bytes_b);
+		if (category && args->by != GT_BY_CATEGORY)
+			gt_table_text(table, gt_category_name(category));
 	}
 	add_row(table, 0, 1, GT_ROW_SCREEN, args->total == GT_TOTAL_RESERVED ? "held" : "in use",
 		pair->diff.bytes_a, pair->diff.bytes_b);
@@ -257,11 +263,12 @@ static json_t *json_row(const struct gt_diff_row *row)
 	const struct gt_label *label = label_of(row);
 
 	return json_pack(
-		"{s:o, s:s, s:o, s:o, s:o, s:n, s:I, s:I, s:I}", "key", gt_json_name(label->text),
+		"{s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I}", "key", gt_json_name(label->text),
 		"level", (row->b ? row->b : row->a)->torch ? "torch" : "driver", "file",
 		gt_json_name(label->file), "line",
 		gt_json_number((uint64_t)label->line, label->line > 0), "function",
-		gt_json_name(label->function), "category", "a", (json_int_t)row->bytes_a, "b",
+		gt_json_name(label->function), "category",
+		gt_json_category((row->b ? row->b : row->a)->category), "a", (json_int_t)row->bytes_a, "b",
 		(json_int_t)row->bytes_b, "delta", (json_int_t)(row->bytes_b - row->bytes_a));
 }
 

@@ -10,7 +10,7 @@ const char *gt_by_text(enum gt_by by)
 		[GT_BY_LINE] = "by your lines", [GT_BY_FUNCTION] = "by function",
 		[GT_BY_STACK] = "by stack",	[GT_BY_SITE] = "by site",
 		[GT_BY_OWNER] = "by library",	[GT_BY_STREAM] = "by stream",
-		[GT_BY_LEVEL] = "by level",
+		[GT_BY_LEVEL] = "by level",	[GT_BY_CATEGORY] = "by category",
 	};
 
 	return texts[by];
@@ -22,6 +22,7 @@ void gt_holders_fields(struct gt_field fields[GT_HOLDERS_FIELDS], const char *ti
 		{"holder", title, GT_FIELD_TEXT, GT_SHOW_ALWAYS},
 		{"bytes", NULL, GT_FIELD_BYTES, GT_SHOW_ALWAYS},
 		{"percent", "%", GT_FIELD_PERCENT, percent ? GT_SHOW_ALWAYS : GT_SHOW_WIDE},
+		{"category", NULL, GT_FIELD_TEXT, GT_SHOW_ALWAYS},
 		{"blocks", NULL, GT_FIELD_COUNT, percent ? GT_SHOW_WIDE : GT_SHOW_ALWAYS},
 		{"largest", "largest", GT_FIELD_BYTES, GT_SHOW_WIDE},
 		{"level", NULL, GT_FIELD_TEXT, GT_SHOW_WIDE},
@@ -43,6 +44,10 @@ void gt_holders_rows(struct gt_table *table, struct gt_out *out, const struct gt
 		gt_table_text(table, out->terminal ? row->label.text : row->label.full);
 		gt_table_number(table, (int64_t)row->bytes);
 		gt_table_number(table, (int64_t)row->bytes);
+		if (row->category && strcmp(row->label.text, gt_category_name(row->category)))
+			gt_table_text(table, gt_category_name(row->category));
+		else
+			gt_table_unknown(table);
 		if (counted)
 			gt_table_number(table, (int64_t)row->count);
 		else
@@ -65,6 +70,7 @@ void gt_holders_total(struct gt_table *table, unsigned int part_of, const char *
 	gt_table_text(table, name);
 	gt_table_number(table, (int64_t)bytes);
 	gt_table_number(table, (int64_t)bytes);
+	gt_table_unknown(table);
 	if (counted)
 		gt_table_number(table, (int64_t)count);
 	else

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include "model/answers.h"
 #include "out/number.h"
 
 struct option_row {
@@ -74,6 +75,12 @@ static int parse_output(struct gt_args *args, const char *value)
 	return 0;
 }
 
+static int parse_why(struct gt_args *args, const char *value)
+{
+	args->why = value;
+	return 0;
+}
+
 static int parse_partial(struct gt_args *args, const char *value)
 {
 	(void)value;
@@ -83,7 +90,7 @@ static int parse_partial(struct gt_args *args, const char *value)
 
 static int parse_by(struct gt_args *args, const char *value)
 {
-	for (enum gt_by by = GT_BY_LINE; by <= GT_BY_LEVEL; by++)
+	for (enum gt_by by = GT_BY_LINE; by <= GT_BY_CATEGORY; by++)
 		if (strcmp(gt_by_name(by), value) == 0) {
 			args->by = by;
 			args->by_set = true;
@@ -92,13 +99,36 @@ static int parse_by(struct gt_args *args, const char *value)
 	return -1;
 }
 
+/* "3", "3:forward", "3:backward": the end of a step, or of a part of it. */
+static int parse_step(const char *text, struct gt_when *ret)
+{
+	static const char *const names[] = {"forward", "backward"};
+	static const enum gt_phase phases[] = {GT_PHASE_FORWARD, GT_PHASE_BACKWARD};
+	char *end;
+	unsigned long step = strtoul(text, &end, 10);
+	int phase;
+
+	ret->kind = GT_WHEN_STEP;
+	ret->step = (unsigned int)step;
+	ret->phase = GT_PHASE_NONE;
+	if (end == text || *text == '-' || !step || step > UINT_MAX)
+		return -1;
+	if (!*end)
+		return 0;
+	phase = *end == ':' ? find_name(names, 2, end + 1) : -1;
+	ret->phase = phase < 0 ? GT_PHASE_NONE : phases[phase];
+	return phase < 0 ? -1 : 0;
+}
+
 int gt_parse_when(const char *text, struct gt_when *ret)
 {
 	static const char *const names[] = {"peak", "oom", "end"};
 	static const enum gt_when_kind kinds[] = {GT_WHEN_PEAK, GT_WHEN_OOM, GT_WHEN_END};
 	int found = find_name(names, 3, text);
 
-	ret->us = 0;
+	*ret = (struct gt_when){0};
+	if (strncmp(text, "step:", 5) == 0)
+		return parse_step(text + 5, ret);
 	ret->kind = found < 0 ? GT_WHEN_TIME : kinds[found];
 	return found < 0 ? gt_parse_time(text, &ret->us) : 0;
 }
@@ -177,7 +207,7 @@ static int parse_budget(struct gt_args *args, const char *value)
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static const struct option_row options[] = {
-	{GT_OPT_BY, "by", 0, "KEY", "line, function, stack, site, owner, stream or level",
+	{GT_OPT_BY, "by", 0, "KEY", "line|function|stack|site|owner|stream|level|category",
 	 parse_by},
 	{GT_OPT_AT, "at", 0, "WHEN", "peak, oom, end or a time like 2.75s", parse_at},
 	{GT_OPT_FAIL, "fail-if-peak-grows", 0, "N%|SIZE", "exit 1 if B's peak is higher by more",
@@ -192,6 +222,8 @@ static const struct option_row options[] = {
 	{GT_OPT_RING, "ring", 0, "SIZE", "history kept per process (default 256M)", parse_ring},
 	{GT_OPT_STACKS, "stacks", 0, "KIND", "both (default), native, python or none",
 	 parse_stacks},
+	{GT_OPT_WHY, "why", 0, "ADDRESS|LINE",
+	 "the rule and the evidence of a block's category", parse_why},
 	{GT_OPT_LEVEL, "level", 0, "LEVEL",
 	 "torch (its blocks) or driver (default: what is in use)", parse_level},
 	{GT_OPT_DEVICE, "device", 'd', "N", "only this GPU, as the program numbers it",

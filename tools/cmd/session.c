@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include "model/steps.h"
 #include "model/xalloc.h"
 
 /* ---- operands to paths -------------------------------------------------------------------------
@@ -93,6 +94,7 @@ int gt_session_open(const struct gt_args *args, struct gt_session *ret)
 void gt_session_close(struct gt_session *session)
 {
 	for (size_t i = 0; i < session->count; i++) {
+		gt_answers_free(session->inputs[i].answers);
 		gt_symbols_free(session->inputs[i].symbols);
 		gt_trace_close(session->inputs[i].trace);
 	}
@@ -108,6 +110,31 @@ struct gt_symbols *gt_input_symbols(struct gt_input *input)
 	if (!input->symbols)
 		input->symbols = gt_symbols_new(input->trace);
 	return input->symbols;
+}
+
+const struct gt_answers *gt_input_answers(struct gt_input *input)
+{
+	struct gt_error err = {0};
+
+	if (input->answers || !gt_has_torch(input->trace))
+		return input->answers;
+	if (gt_answers_make(input->trace, gt_input_symbols(input), &input->answers, &err))
+		gt_message_error(&err);
+	return input->answers;
+}
+
+int gt_input_state(struct gt_input *input, size_t lane_index, enum gt_total total,
+		   struct gt_when when, struct gt_state *ret)
+{
+	const struct gt_answers *answers = gt_input_answers(input);
+	struct gt_error err = {0};
+
+	if (gt_steps_resolve(answers, lane_index, &when, &err) ||
+	    gt_state_get(input->trace, lane_index, total, when, ret, &err))
+		return gt_message_error(&err);
+	if (answers)
+		gt_answers_split(answers, ret);
+	return 0;
 }
 
 /* ---- devices ------------------------------------------------------------------------------------

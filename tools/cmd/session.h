@@ -5,12 +5,14 @@
 
 #include <jansson.h>
 #include "cmd/cmd.h"
+#include "model/answers.h"
 #include "model/failure.h"
 #include "model/group.h"
 
 struct gt_input {
 	struct gt_trace *trace;
 	struct gt_symbols *symbols; /* made on first use: gt_input_symbols */
+	struct gt_answers *answers; /* likewise: gt_input_answers */
 };
 
 struct gt_session {
@@ -25,6 +27,13 @@ int gt_session_open(const struct gt_args *args, struct gt_session *ret);
 void gt_session_close(struct gt_session *session);
 
 struct gt_symbols *gt_input_symbols(struct gt_input *input);
+
+/* What is inferred about the trace; NULL without torch in it, or after damage that was told. */
+const struct gt_answers *gt_input_answers(struct gt_input *input);
+
+/* gt_state_get, with categories where there are some. 0, or the exit status after saying why. */
+int gt_input_state(struct gt_input *input, size_t lane_index, enum gt_total total,
+		   struct gt_when when, struct gt_state *ret);
 
 struct gt_place { /* a device of a process */
 	struct gt_input *input;
@@ -92,6 +101,11 @@ json_t *gt_json_where(const struct gt_label *label);
 
 json_t *gt_json_stream(int32_t stream);
 json_t *gt_json_ordinal(int device);
+
+json_t *gt_json_category(uint8_t category); /* enum gt_category; null for none */
+
+/* Bytes of each category at the state, which they add up to; null without any. */
+json_t *gt_json_categories(const struct gt_state *state);
 
 /* A holder: bytes, count, level, owner, category, stream, key, frames. */
 json_t *gt_json_holder(struct gt_input *input, const struct gt_trace_lane *lane,

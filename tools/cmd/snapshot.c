@@ -14,6 +14,7 @@
 
 #include "cmd/session.h"
 #include "model/segments.h"
+#include "model/steps.h"
 #include "model/xalloc.h"
 #include "out/memory_viz.h"
 
@@ -30,6 +31,7 @@ struct device {				  /* of the snapshot, by ordinal */
 
 struct shot {
 	const struct gt_trace *trace;
+	const struct gt_answers *answers; /* for a step; else NULL */
 	struct gt_when when;
 	struct device devices[GT_MAX_LANES];
 	size_t count; /* highest ordinal + 1 */
@@ -43,7 +45,8 @@ struct shot {
 static const char *when_name(struct gt_when when)
 {
 	static const char *const names[] = {
-		[GT_WHEN_PEAK] = "peak", [GT_WHEN_OOM] = "oom", [GT_WHEN_END] = "end"};
+		[GT_WHEN_PEAK] = "peak", [GT_WHEN_OOM] = "oom", [GT_WHEN_END] = "end",
+		[GT_WHEN_STEP] = "step"};
 
 	return when.kind == GT_WHEN_TIME ? "time" : names[when.kind];
 }
@@ -63,10 +66,13 @@ static int peak_is_gone(const struct shot *shot, const struct gt_state *state, s
 
 static int find_moment(struct shot *shot, struct device *device, struct gt_error *err)
 {
+	struct gt_when when = shot->when;
 	struct gt_state state;
-	int rc = gt_state_get(shot->trace, device->lane_index, GT_TOTAL_IN_USE, shot->when, &state,
-			      err);
+	int rc = gt_steps_resolve(shot->answers, device->lane_index, &when, err);
 
+	if (!rc)
+		rc = gt_state_get(shot->trace, device->lane_index, GT_TOTAL_IN_USE, when, &state,
+				  err);
 	if (rc)
 		return rc;
 	device->seq = state.seq;
@@ -447,6 +453,8 @@ static int snapshot(const struct gt_args *args, struct gt_input *input)
 
 	shot->trace = input->trace;
 	shot->when = args->at_set ? args->at : (struct gt_when){.kind = GT_WHEN_END};
+	if (shot->when.kind == GT_WHEN_STEP)
+		shot->answers = gt_input_answers(input);
 	shot->share = 1;
 	if (find_devices(shot, args->device, &err))
 		status = gt_message_error(&err);

@@ -107,12 +107,12 @@ static int print_one(struct gt_out *out, const struct gt_args *args, const struc
 	const struct gt_place *tightest = gt_tightest(places, args->total);
 	const struct gt_trace *trace = tightest->input->trace;
 	struct gt_state state;
-	struct gt_error err = {0};
 	struct gt_rows rows;
+	int status = gt_input_state(tightest->input, tightest->lane_index, args->total,
+				    (struct gt_when){.kind = GT_WHEN_PEAK}, &state);
 
-	if (gt_state_get(trace, tightest->lane_index, args->total,
-			 (struct gt_when){.kind = GT_WHEN_PEAK}, &state, &err))
-		return gt_message_error(&err);
+	if (status)
+		return status;
 	rows = gt_rows_of(&state, gt_input_symbols(tightest->input), args->by);
 	if (out->format == GT_FORMAT_TEXT) {
 		print_answer(out, tightest, args->total);

@@ -103,8 +103,10 @@ struct gt_answers *gt_answers_free(struct gt_answers *answers)
 const char *gt_phase_name(enum gt_phase phase)
 {
 	static const char *const names[] = {
-		[GT_PHASE_NONE] = "",	      [GT_PHASE_FORWARD] = "forward",
-		[GT_PHASE_BACKWARD] = "backward", [GT_PHASE_OPTIMIZER] = "optimizer",
+		[GT_PHASE_NONE] = "",
+		[GT_PHASE_FORWARD] = "forward",
+		[GT_PHASE_BACKWARD] = "backward",
+		[GT_PHASE_OPTIMIZER] = "optimizer",
 		[GT_PHASE_AFTER] = "after",
 	};
 
@@ -182,9 +184,8 @@ static const struct gt_site_def *call_of(const struct gt_answers *answers,
 {
 	size_t pass;
 
-	if (!life->born ||
-	    (gt_story_birth(answers->story, life)->bits & (GT_HAS_ENGINE | GT_HAS_PYTHON)) !=
-		    GT_HAS_ENGINE)
+	if (!life->born || (gt_story_birth(answers->story, life)->bits &
+			    (GT_HAS_ENGINE | GT_HAS_PYTHON)) != GT_HAS_ENGINE)
 		return NULL;
 	pass = gt_pass_at(&answers->passes, life->born);
 	return pass < answers->passes.count ? answers->passes.passes[pass].call : NULL;
@@ -193,8 +194,7 @@ static const struct gt_site_def *call_of(const struct gt_answers *answers,
 static void add_block(struct split *split, size_t lane_index, const struct gt_block *block,
 		      uint64_t seq)
 {
-	const struct gt_life *life =
-		gt_answers_life(split->answers, lane_index, block->addr, seq);
+	const struct gt_life *life = gt_answers_life(split->answers, lane_index, block->addr, seq);
 	struct gt_hold *hold =
 		hold_for(split, block->site, life ? life->category : GT_CATEGORY_NONE,
 			 life ? call_of(split->answers, life) : NULL);

@@ -16,8 +16,8 @@
 const char *gt_step_source_name(enum gt_step_source source)
 {
 	static const char *const names[] = {
-		[GT_STEPS_NONE] = "none",	  [GT_STEPS_MARKS] = "marks",
-		[GT_STEPS_NVTX] = "nvtx",	  [GT_STEPS_INFERRED] = "inferred",
+		[GT_STEPS_NONE] = "none",     [GT_STEPS_MARKS] = "marks",
+		[GT_STEPS_NVTX] = "nvtx",     [GT_STEPS_INFERRED] = "inferred",
 		[GT_STEPS_LOOP] = "inferred",
 	};
 
@@ -111,8 +111,8 @@ static void find_evidence(struct opening *opening)
 		if (passes->passes[i].kept_bytes > most)
 			most = passes->passes[i].kept_bytes;
 	for (size_t i = 1; i < passes->count; i++) {
-		opening->evidence[i] = passes->passes[i].kept_bytes > most / 2 ||
-				       gap_has_optimizer(opening, i);
+		opening->evidence[i] =
+			passes->passes[i].kept_bytes > most / 2 || gap_has_optimizer(opening, i);
 		any |= opening->evidence[i];
 	}
 	for (size_t i = 1; !any && i < passes->count; i++)

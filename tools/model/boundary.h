@@ -28,8 +28,7 @@ struct gt_boundaries {
 
 const char *gt_step_source_name(enum gt_step_source source);
 
-struct gt_boundaries gt_boundaries_of(const struct gt_story *story,
-				      const struct gt_passes *passes);
+struct gt_boundaries gt_boundaries_of(const struct gt_story *story, const struct gt_passes *passes);
 void gt_boundaries_clear(struct gt_boundaries *boundaries);
 
 /* Number of the step that the position lies in, from 1; 0 = before the first. */

@@ -23,7 +23,7 @@ struct join {
 
 static struct gt_diff_row *row_for(struct join *join, const struct gt_row *row)
 {
-	char *key = gt_xasprintf("%d %s", row->torch, row->label.key);
+	char *key = gt_xasprintf("%d %d %s", row->torch, row->category, row->label.key);
 	struct bucket *bucket;
 
 	HASH_FIND_STR(join->buckets, key, bucket);

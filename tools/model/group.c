@@ -46,6 +46,8 @@ static struct gt_label category_label(uint8_t category)
 static struct gt_row *row_for(struct grouping *grouping, const struct gt_hold *hold)
 {
 	const struct gt_site_def *site = &grouping->lane->site_defs[hold->site];
+	const struct gt_site_def *named =
+		hold->call && grouping->by == GT_BY_LINE ? hold->call : site;
 	bool torch = site->space == GT_SPACE_TORCH;
 	struct gt_label label;
 	struct bucket *bucket;
@@ -55,9 +57,8 @@ static struct gt_row *row_for(struct grouping *grouping, const struct gt_hold *h
 	if (grouping->by == GT_BY_CATEGORY)
 		label = category_label(hold->category);
 	else
-		gt_label_make(grouping->symbols, grouping->trace,
-			      hold->call && grouping->by == GT_BY_LINE ? hold->call : site,
-			      hold->stream, grouping->by, &label);
+		gt_label_make(grouping->symbols, grouping->trace, named, hold->stream,
+			      grouping->by, &label);
 	key = gt_xasprintf("%d %d %s", torch, by_code(grouping->by) ? hold->category : 0,
 			   label.key);
 	HASH_FIND_STR(grouping->buckets, key, bucket);
@@ -73,6 +74,7 @@ static struct gt_row *row_for(struct grouping *grouping, const struct gt_hold *h
 	row = GT_PUSH(grouping->rows.rows, grouping->rows.count);
 	row->label = label;
 	row->site = hold->site;
+	row->named = named;
 	row->stream = hold->stream;
 	row->oldest_us = hold->oldest_us;
 	row->category = hold->category;

@@ -167,6 +167,8 @@ int gt_state_get(const struct gt_trace *trace, size_t lane_index, enum gt_total 
 		status = at_end(&state, err);
 	else if (when.kind == GT_WHEN_OOM)
 		status = at_oom(&state, err);
+	else if (when.kind == GT_WHEN_EVENT)
+		status = by_walk(&state, when.seq, UINT64_MAX, err);
 	else
 		status = by_walk(&state, UINT64_MAX, when.us, err);
 	if (status)

@@ -13,11 +13,16 @@ enum gt_when_kind {
 	GT_WHEN_OOM,
 	GT_WHEN_END, /* before teardown, if the process reached exit() */
 	GT_WHEN_TIME,
+	GT_WHEN_STEP,  /* its end, or that of a phase of it: to be resolved, see answers.h */
+	GT_WHEN_EVENT, /* after an event of the lane */
 };
 
 struct gt_when {
 	enum gt_when_kind kind;
-	uint64_t us; /* GT_WHEN_TIME */
+	uint64_t us;	    /* GT_WHEN_TIME */
+	uint64_t seq;	    /* GT_WHEN_EVENT */
+	unsigned int step;  /* GT_WHEN_STEP, from 1 */
+	unsigned int phase; /* enum gt_phase; 0 = the whole step */
 };
 
 #define GT_STREAM_MIXED	  (-1)

@@ -41,7 +41,7 @@ struct gt_story {
 	size_t *first_site;		     /* of each lane in features */
 	struct gt_life *lives;		     /* by birth */
 	size_t life_count;
-	uint32_t *order; /* by position: life * 2, + 1 = its death; [0] unused */
+	uint32_t *order;	 /* by position: life * 2, + 1 = its death; [0] unused */
 	uint32_t position_count; /* last position + 1 */
 	struct gt_tick *ticks;
 	size_t tick_count;

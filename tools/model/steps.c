@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See steps.h. One more pass over the lane's own history, all of its events, because what the
+ * driver was asked for is not in the story. Called from cmd/.
+ */
+#include "model/steps.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "model/xalloc.h"
+
+static uint64_t seq_at(const struct gt_story *story, uint32_t position)
+{
+	const struct gt_life *life = gt_story_life(story, position);
+
+	return gt_story_is_death(story, position) ? life->died_seq : life->born_seq;
+}
+
+uint64_t gt_seq_before(const struct gt_answers *answers, size_t lane_index, uint32_t position)
+{
+	const struct gt_story *story = answers->story;
+
+	while (position-- > 1)
+		if (gt_story_life(story, position)->lane == lane_index)
+			return seq_at(story, position);
+	return 0;
+}
+
+uint32_t gt_step_moment(const struct gt_answers *answers, size_t number, enum gt_phase phase)
+{
+	const struct gt_boundaries *steps = &answers->steps;
+	uint32_t first, end;
+	size_t pass = answers->passes.count;
+
+	if (!number || number > steps->count)
+		return 0;
+	first = steps->starts[number - 1];
+	end = number < steps->count ? steps->starts[number] : steps->end;
+	if (phase == GT_PHASE_NONE)
+		return end;
+	for (size_t i = gt_pass_after(&answers->passes, first ? first - 1 : 0);
+	     i < answers->passes.count && answers->passes.passes[i].first < end; i++)
+		pass = i;
+	if (pass == answers->passes.count)
+		return 0;
+	if (phase == GT_PHASE_FORWARD)
+		return answers->passes.passes[pass].first;
+	return phase == GT_PHASE_BACKWARD ? answers->passes.passes[pass].last + 1 : 0;
+}
+
+int gt_steps_resolve(const struct gt_answers *answers, size_t lane_index, struct gt_when *when,
+		     struct gt_error *err)
+{
+	uint32_t position = answers ? gt_step_moment(answers, when->step, when->phase) : 0;
+
+	if (when->kind != GT_WHEN_STEP)
+		return 0;
+	if (position) {
+		when->kind = GT_WHEN_EVENT;
+		when->seq = gt_seq_before(answers, lane_index, position);
+		return 0;
+	}
+	err->status = 2;
+	if (!answers || !answers->steps.count)
+		snprintf(err->text, sizeof(err->text), "no steps found: ask for a time");
+	else
+		snprintf(err->text, sizeof(err->text), "step:%u: there are steps 1 to %zu%s",
+			 when->step, answers->steps.count,
+			 when->step <= answers->steps.count && when->step
+				 ? ", and it has no such phase"
+				 : "");
+	return -1;
+}
+
+/* ---- steps from the story --------------------------------------------------------------------- */
+
+static void lay_out(const struct gt_answers *answers, size_t lane_index, struct gt_steps *ret)
+{
+	const struct gt_boundaries *from = &answers->steps;
+
+	ret->source = from->source;
+	ret->confidence = from->confidence;
+	if (from->source == GT_STEPS_NONE)
+		return;
+	ret->count = from->count;
+	ret->steps = gt_xcalloc(from->count, sizeof(*ret->steps));
+	for (size_t i = 0; i < from->count; i++) {
+		struct gt_step *step = &ret->steps[i];
+
+		step->first = from->starts[i];
+		step->end = i + 1 < from->count ? from->starts[i + 1] : from->end;
+		step->cut = i + 1 == from->count;
+		step->from_us = gt_story_us(answers->story, step->first);
+		step->to_us = gt_story_us(answers->story, step->end - step->cut);
+		step->seq_end = gt_seq_before(answers, lane_index, step->end);
+	}
+}
+
+static void count_lives(const struct gt_answers *answers, size_t lane_index, struct gt_steps *steps)
+{
+	const struct gt_story *story = answers->story;
+
+	for (size_t i = 0; i < story->life_count; i++) {
+		const struct gt_life *life = &story->lives[i];
+		size_t born = gt_boundary_step(&answers->steps, life->born);
+		size_t died =
+			life->died == GT_NEVER ? 0 : gt_boundary_step(&answers->steps, life->died);
+
+		if (life->lane != lane_index)
+			continue;
+		if (born && life->born < steps->steps[born - 1].end) {
+			steps->steps[born - 1].allocs++;
+			steps->steps[born - 1].alloc_bytes += life->size;
+			if (life->category == GT_CATEGORY_INPUTS)
+				steps->steps[born - 1].inputs += life->size;
+		}
+		if (died && life->died < steps->steps[died - 1].end) {
+			steps->steps[died - 1].frees++;
+			if (born && born + 1 == died)
+				steps->steps[died - 1].carried_in += life->size;
+		}
+	}
+}
+
+/* ---- peaks from the lane ---------------------------------------------------------------------- */
+
+struct tracking {
+	const struct gt_answers *answers;
+	const struct gt_trace_lane *lane;
+	size_t lane_index;
+	enum gt_total total;
+	struct gt_steps *steps;
+	size_t step; /* index of the one that events belong to; count = behind the last */
+	uint32_t position;
+	int64_t cur[GT_TOTALS];
+};
+
+/* Where totals stood when the history began: what they are now less what it adds. */
+static int start_totals(struct tracking *t, struct gt_error *err)
+{
+	struct gt_cursor *cursor =
+		gt_xchecked(gt_cursor_new(t->answers->story->trace, t->lane_index));
+	const struct gt_event *event;
+
+	for (int k = 0; k < GT_TOTALS; k++)
+		t->cur[k] = (int64_t)t->lane->ctr.cur[k];
+	err->status = 0;
+	while ((event = gt_cursor_next(cursor, err)))
+		for (int k = 0; k < GT_TOTALS; k++)
+			if (gt_site_mask(t->lane, event->site) & 1u << k)
+				t->cur[k] -= gt_event_sign(event) * (int64_t)event->size;
+	gt_cursor_free(cursor);
+	return err->status ? -1 : 0;
+}
+
+static void raise_peaks(struct tracking *t, struct gt_step *step, uint64_t seq)
+{
+	uint64_t now = (uint64_t)t->cur[t->total];
+	enum gt_phase phase = gt_answers_phase(t->answers, t->position);
+
+	if (now > step->peak) {
+		step->peak = now;
+		step->peak_seq = seq;
+		step->peak_at = t->position;
+		step->peak_phase = phase;
+	}
+	if (now > step->phase_peaks[phase])
+		step->phase_peaks[phase] = now;
+	if ((uint64_t)t->cur[GT_TOTAL_RESERVED] > step->peak_reserved)
+		step->peak_reserved = (uint64_t)t->cur[GT_TOTAL_RESERVED];
+}
+
+/* The position of the last birth or death of this lane up to the event. */
+static void follow(struct tracking *t, uint64_t seq)
+{
+	const struct gt_story *story = t->answers->story;
+
+	for (uint32_t p = t->position + 1; p < story->position_count; p++) {
+		if (gt_story_life(story, p)->lane != t->lane_index)
+			continue;
+		if (seq_at(story, p) > seq)
+			return;
+		t->position = p;
+	}
+}
+
+static void add_event(struct tracking *t, const struct gt_event *event)
+{
+	struct gt_step *step;
+
+	if (!gt_event_sign(event))
+		return;
+	for (int k = 0; k < GT_TOTALS; k++)
+		if (gt_site_mask(t->lane, event->site) & 1u << k)
+			t->cur[k] += gt_event_sign(event) * (int64_t)event->size;
+	follow(t, event->seq);
+	while (t->step < t->steps->count && event->seq > t->steps->steps[t->step].seq_end)
+		t->step++;
+	if (t->step == t->steps->count || t->position < t->steps->steps[0].first)
+		return;
+	step = &t->steps->steps[t->step];
+	raise_peaks(t, step, event->seq);
+	step->end_bytes = (uint64_t)t->cur[t->total];
+}
+
+static int track(struct tracking *t, struct gt_error *err)
+{
+	struct gt_cursor *cursor =
+		gt_xchecked(gt_cursor_new(t->answers->story->trace, t->lane_index));
+	const struct gt_event *event;
+
+	err->status = 0;
+	while ((event = gt_cursor_next(cursor, err)))
+		add_event(t, event);
+	gt_cursor_free(cursor);
+	return err->status ? -1 : 0;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* The first step is not usual: it makes state and has none yet. */
+static void find_usual(struct gt_steps *steps)
+{
+	size_t first = steps->count > 1 ? 1 : 0, count = steps->count - first;
+	uint64_t *peaks = gt_xcalloc(count, sizeof(*peaks)), median;
+
+	for (size_t i = 0; i < count; i++)
+		peaks[i] = steps->steps[first + i].peak;
+	qsort(peaks, count, sizeof(*peaks), by_value);
+	median = peaks[(count - 1) / 2];
+	free(peaks);
+	for (size_t i = steps->count; i-- > first;)
+		if (steps->steps[i].peak == median)
+			steps->usual = i;
+	for (size_t i = 1; i < steps->count; i++)
+		if (steps->steps[i].peak > steps->steps[steps->worst].peak)
+			steps->worst = i;
+}
+
+int gt_steps_get(const struct gt_answers *answers, size_t lane_index, enum gt_total total,
+		 struct gt_steps *ret, struct gt_error *err)
+{
+	struct gt_steps steps = {0};
+	struct tracking t = {
+		.answers = answers,
+		.lane = &answers->story->trace->lanes[lane_index],
+		.lane_index = lane_index,
+		.total = total,
+		.steps = &steps,
+	};
+	int status = 0;
+
+	lay_out(answers, lane_index, &steps);
+	if (steps.count) {
+		count_lives(answers, lane_index, &steps);
+		status = start_totals(&t, err);
+		if (!status)
+			status = track(&t, err);
+		find_usual(&steps);
+	}
+	if (status)
+		gt_steps_clear(&steps);
+	else
+		*ret = steps;
+	return status;
+}
+
+void gt_steps_clear(struct gt_steps *steps)
+{
+	free(steps->steps);
+	*steps = (struct gt_steps){0};
+}
