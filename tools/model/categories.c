@@ -81,19 +81,16 @@ typedef bool rule_test(const struct gt_evidence *ev, const struct gt_subject *s)
 
 static bool workspace(const struct gt_evidence *ev, const struct gt_subject *s)
 {
-	(void)ev;
 	return s->bits & GT_HAS_WORKSPACE;
 }
 
 static bool moved_module(const struct gt_evidence *ev, const struct gt_subject *s)
 {
-	(void)ev;
 	return s->bits & GT_IN_APPLY;
 }
 
 static bool constructor(const struct gt_evidence *ev, const struct gt_subject *s)
 {
-	(void)ev;
 	return s->bits & GT_IN_INIT && !(s->bits & GT_HAS_ENGINE);
 }
 
@@ -107,13 +104,11 @@ static bool constructed(const struct gt_evidence *ev, const struct gt_subject *s
 
 static bool loaded(const struct gt_evidence *ev, const struct gt_subject *s)
 {
-	(void)ev;
 	return s->bits & (GT_IN_LOAD | GT_IN_COPY);
 }
 
 static bool in_optimizer(const struct gt_evidence *ev, const struct gt_subject *s)
 {
-	(void)ev;
 	return s->bits & GT_IN_OPTIMIZER;
 }
 
@@ -155,7 +150,6 @@ static bool kept_graph(const struct gt_evidence *ev, const struct gt_subject *s)
 
 static bool claimed(const struct gt_evidence *ev, const struct gt_subject *s)
 {
-	(void)ev;
 	return s->facts & GT_CLAIMED;
 }
 
@@ -229,7 +223,6 @@ static bool input_copy(const struct gt_evidence *ev, const struct gt_subject *s)
 
 static bool scattered(const struct gt_evidence *ev, const struct gt_subject *s)
 {
-	(void)ev;
 	return s->bits & GT_HAS_SCATTER;
 }
 
@@ -261,7 +254,6 @@ static bool freed_by_backward(const struct gt_evidence *ev, const struct gt_subj
 
 static bool dropped_graph(const struct gt_evidence *ev, const struct gt_subject *s)
 {
-	(void)ev;
 	return !s->dies_on_engine && s->death->bits & GT_HAS_SAVED;
 }
 
@@ -301,7 +293,6 @@ static bool early_in_step(const struct gt_evidence *ev, const struct gt_subject 
 
 static bool loss(const struct gt_evidence *ev, const struct gt_subject *s)
 {
-	(void)ev;
 	return s->bits & GT_IS_LOSS;
 }
 
@@ -346,8 +337,6 @@ static bool seen_by_backward(const struct gt_evidence *ev, const struct gt_subje
 
 static bool anything(const struct gt_evidence *ev, const struct gt_subject *s)
 {
-	(void)ev;
-	(void)s;
 	return true;
 }
 
