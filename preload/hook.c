@@ -248,6 +248,7 @@ static void refused(const struct gt_regs *regs, const struct gt_request *q, int 
 	if (q->rc == GT_CUDA_OUT_OF_MEMORY && gt_current_device() == device &&
 	    !captures(q->owner.stream))
 		gt_hook_memory(&r.device_free, &r.device_total);
+	gt_pools_sample(regs, true); /* the driver has looked there first */
 	r.where = gt_where_capture(regs);
 	gt_record_refusal(&r);
 }
@@ -322,8 +323,10 @@ static void settled(const struct gt_regs *regs, enum gt_api api, const struct gt
 {
 	if (api == GT_API_ARRAY || api == GT_API_MIPMAP || api == GT_API_MODULE)
 		gt_table_take(freed->key, NULL);
-	if (api == GT_API_MEM_FREE || api == GT_API_MEM_FREE_ASYNC)
-		gt_pools_sample(regs, false);
+	if (api != GT_API_MEM_FREE && api != GT_API_MEM_FREE_ASYNC)
+		return;
+	gt_pool_freed(GT_KEY_ADDR(freed->key));
+	gt_pools_sample(regs, false);
 }
 
 void gt_hook_freed(const struct gt_regs *regs, int rc, enum gt_api api,

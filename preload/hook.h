@@ -175,6 +175,7 @@ void gt_hook_module_after(struct gt_measure *m, const struct gt_regs *regs, int 
 void gt_pool_seen(void *pool, int device);
 void gt_pool_used(const struct gt_regs *regs, void *pool, int device); /* NULL: the device's own */
 void gt_pools_sample(const struct gt_regs *regs, bool now);
+void gt_pool_freed(uint64_t ptr);	      /* after cuMemFree and its relatives */
 bool gt_sample_due(uint64_t *last, bool now); /* at most once per GPUTRACE_SAMPLE_US */
 /* One block whose size changes: what a pool or the graphs of a device hold. */
 struct gt_backing {

@@ -194,7 +194,7 @@ static void gather(struct gt_end *end, gt_context context)
 	for (uint32_t lane = 0; lane < GT_MAX_LANES; lane++) {
 		uint32_t at = 0, n;
 
-		while ((n = gt_live_keys(lane, &at, keys, 256)))
+		while ((n = gt_live_keys(lane, false, &at, keys, 256)))
 			for (uint32_t i = 0; i < n; i++)
 				if (belongs(keys[i], context) && !keep(end, keys[i]))
 					return gt_count_lost(GT_LOST_EVENTS);

@@ -8,16 +8,20 @@
  *
  * Pools are asked by one thread at a time; another that comes meanwhile goes on without. Only who
  * changes the list of pools waits for it, so that no destroyed pool is ever asked: the one lock of
- * ours that is held while the driver runs, for a question that takes no lock of a hook. Memory still handed out of a
- * destroyed pool is held by nobody that could be asked: it counts as in use and no more as reserved.
+ * ours that is held while the driver runs, for a question that takes no lock of a hook.
+ *
+ * A destroyed pool keeps what it holds until the last block out of it is freed. It cannot be asked
+ * any more, so its blocks are looked up before it is destroyed, and counted down.
  */
 #include "hook.h"
+#include "table.h"
 
 #define GT_POOL GT_WRAP
 #include "hooks.def"
 
-#define RESERVED_NOW 5 /* CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT */
-#define MAX_POOLS    64
+#define RESERVED_NOW		 5  /* CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT */
+#define ATTRIBUTE_MEMPOOL_HANDLE 17 /* CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE */
+#define MAX_POOLS		 64
 
 static struct {
 	struct gt_lock asking;
@@ -142,33 +146,132 @@ void gt_pool_used(const struct gt_regs *regs, void *pool, int device)
 	gt_pools_sample(regs, false);
 }
 
+/* ---- destroyed pools ------------------------------------------------------------------------- */
+
+static uint32_t remains; /* pools that are destroyed and not empty */
+
+/* A key for them: of a handle that the driver may give out again, so not the handle itself. */
+static uint64_t remains_key(void *pool)
+{
+	struct gt_entry e;
+	uint64_t i = 1;
+
+	while (i < 7 && gt_table_get(GT_KEY((uint64_t)pool + i, GT_SIDE_REMAINS), &e))
+		i++;
+	return (uint64_t)pool + i;
+}
+
+static uint32_t find_orphans(const struct gt_backing *b, uint64_t remains_of)
+{
+	uint64_t keys[256];
+	uint32_t at = 0, n, count = 0;
+	void *of;
+
+	while ((n = gt_live_keys((uint32_t)b->device, true, &at, keys, 256)))
+		for (uint32_t i = 0; i < n; i++) {
+			uint64_t ptr = GT_KEY_ADDR(keys[i]);
+
+			if (GT_KEY_SPACE(keys[i]) != GT_SPACE_DRIVER ||
+			    gt_driver.cuPointerGetAttribute(&of, ATTRIBUTE_MEMPOOL_HANDLE, ptr) ||
+			    (uint64_t)of != b->key)
+				continue;
+			gt_table_put(&(struct gt_entry){.key = GT_KEY(ptr, GT_SIDE_ORPHAN),
+							.of = remains_of});
+			count++;
+		}
+	return count;
+}
+
+void gt_pool_freed(uint64_t ptr)
+{
+	struct gt_entry orphan, rest;
+
+	if (gt_likely(!gt_load_relaxed(&remains)) ||
+	    !gt_table_take(GT_KEY(ptr, GT_SIDE_ORPHAN), &orphan) ||
+	    !gt_table_unref(GT_KEY(orphan.of, GT_SIDE_REMAINS), &rest))
+		return;
+	__atomic_fetch_sub(&remains, 1, __ATOMIC_RELAXED);
+	if (rest.size)
+		gt_record_free(rest.device, GT_SPACE_POOL, orphan.of, GT_API_POOL,
+			       (struct gt_where){0, 0}, NULL);
+}
+
+/* Before the real call: the pool leaves the list, *ret is what it was. */
+static bool take(const struct gt_regs *regs, void *pool, struct gt_backing *ret)
+{
+	struct gt_backing *b;
+	uint64_t bytes;
+
+	gt_lock(&pools.asking);
+	b = find(pool);
+	if (b) {
+		if (gt_driver.cuMemPoolGetAttribute && !gt_load_relaxed(&gt_captures) &&
+		    !gt_driver.cuMemPoolGetAttribute(pool, RESERVED_NOW, &bytes))
+			gt_backing_set(regs, b, bytes);
+		*ret = *b;
+		*b = pools.pool[pools.count - 1];
+		gt_store(&pools.count, pools.count - 1);
+	}
+	gt_unlock(&pools.asking);
+	return b != NULL;
+}
+
+/* Refused: it is there again. Its orphans are none, which their frees will not notice. */
+static void restore(const struct gt_backing *b)
+{
+	gt_lock(&pools.asking);
+	if (!find((void *)b->key) && pools.count < MAX_POOLS) {
+		pools.pool[pools.count] = *b;
+		gt_store(&pools.count, pools.count + 1);
+	}
+	gt_unlock(&pools.asking);
+}
+
+/* Done with; what is left, if anything, is another block from now on. */
+static void destroyed(const struct gt_regs *regs, struct gt_backing *b, uint64_t key,
+		      uint32_t blocks)
+{
+	struct gt_backing rest = {
+		.device = b->device, .space = b->space, .api = b->api, .key = key};
+	uint64_t bytes = b->bytes;
+
+	gt_backing_set(regs, b, 0);
+	if (!blocks)
+		return;
+	gt_table_put(&(struct gt_entry){.key = GT_KEY(key, GT_SIDE_REMAINS),
+					.size = bytes,
+					.device = rest.device,
+					.refs = blocks});
+	__atomic_fetch_add(&remains, 1, __ATOMIC_RELAXED);
+	gt_backing_set(regs, &rest, bytes);
+}
+
 int cuMemPoolDestroy(void *pool)
 {
 	struct gt_regs regs = GT_REGS_HERE();
-	struct gt_backing *b, was = {.key = 0};
-	int rc;
+	struct gt_backing b;
+	uint64_t key = 0;
+	uint32_t blocks = 0;
+	int rc, err = errno;
+	bool known;
 
 	if (!GT_HAVE(cuMemPoolDestroy))
 		return GT_CUDA_NOT_INITIALIZED;
 	if (!gt_enter_started())
 		return gt_driver.cuMemPoolDestroy(pool);
-	gt_lock(&pools.asking);
-	b = find(pool);
-	if (b) {
-		was = *b;
-		*b = pools.pool[pools.count - 1];
-		gt_store(&pools.count, pools.count - 1);
+	known = take(&regs, pool, &b);
+	if (known && gt_driver.cuPointerGetAttribute) {
+		key = remains_key(pool);
+		blocks = find_orphans(&b, key);
 	}
-	gt_unlock(&pools.asking);
+	errno = err;
 	rc = gt_driver.cuMemPoolDestroy(pool);
-	if (was.key && rc)
-		gt_pool_seen(pool, was.device);
-	if (was.key) { /* after a refusal the next sample counts it again */
-		int err = errno;
-
-		gt_backing_set(&regs, &was, 0);
-		errno = err;
-	}
+	err = errno;
+	if (known && rc)
+		restore(&b);
+	else if (known)
+		destroyed(&regs, &b, key, blocks);
+	errno = err;
 	gt_leave();
 	return rc;
 }
@@ -178,4 +281,5 @@ void gt_pool_forget(void)
 	pools.asking = (struct gt_lock){0};
 	pools.count = 0;
 	pools.last_us = pools.seen = 0;
+	remains = 0;
 }

@@ -364,16 +364,20 @@ void gt_lanes_exit(void)
 			gt_record_note(GT_OP_EXIT, device_of(i), 0, 0, 0, 0);
 }
 
-uint32_t gt_live_keys(uint32_t lane, uint32_t *at, uint64_t *ret, uint32_t max)
+uint32_t gt_live_keys(uint32_t lane, bool inner, uint32_t *at, uint64_t *ret, uint32_t max)
 {
 	struct lane *l = gt_lane_enter_number(lane);
 	uint32_t n = 0;
 
 	if (!l)
 		return 0;
-	for (; n < max && *at < l->slots.count; ++*at)
-		if (slot_at(l, *at)->key)
-			ret[n++] = slot_at(l, *at)->key;
+	for (; n < max && *at < l->slots.count; ++*at) {
+		const struct gt_slot *s = slot_at(l, *at);
+		uint32_t mask = s->key ? l->site_keys[s->site].mask : 0;
+
+		if (s->key && inner == (mask && !(mask & GT_MASK_RESERVED)))
+			ret[n++] = s->key;
+	}
 	gt_lane_leave(l);
 	return n;
 }

@@ -192,8 +192,9 @@ void gt_record_unfree(const struct gt_freed *freed);	/* the real free was refuse
 /* Any other event: op, device, and the fields that format.h names for it. Returns its sequence. */
 uint64_t gt_record_note(enum gt_op op, int device, uint64_t addr, uint64_t size, uint32_t aux,
 			uint64_t extra);
-/* Keys of the blocks alive on a lane, from slot *at on, which moves; how many, 0 = that was all. */
-uint32_t gt_live_keys(uint32_t lane, uint32_t *at, uint64_t *ret, uint32_t max);
+/* Keys of the blocks alive on a lane: those inside of something that is reserved as a whole (torch's,
+ * pools'), or all others; from slot *at on, which moves; how many, 0 = that was all. */
+uint32_t gt_live_keys(uint32_t lane, bool inner, uint32_t *at, uint64_t *ret, uint32_t max);
 /* What the program says of itself: MARK .. END of format.h. */
 void gt_record_mark(enum gt_op op, uint64_t source, uint64_t range, uint32_t aux);
 /* Is the key alive, on which lane (device ordinal), with what size? For hooks that need the block. */

@@ -15,6 +15,8 @@ enum gt_side {
 	GT_SIDE_EXEC = 102,    /* instance of a graph: the same */
 	GT_SIDE_EVENT = 103,   /* event that torch waits for: `of` is the freed block */
 	GT_SIDE_PENDING = 104, /* freed torch block: refs events are not over */
+	GT_SIDE_ORPHAN = 105, /* block of a destroyed pool: `of` is the key of what is left of it */
+	GT_SIDE_REMAINS = 106, /* ... of which refs blocks are not freed yet */
 };
 
 struct gt_entry {

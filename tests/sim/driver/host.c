@@ -168,12 +168,12 @@ CUresult CUDAAPI cuMemHostUnregister(void *ptr)
 
 CUresult CUDAAPI cuMemHostGetDevicePointer_v2(CUdeviceptr *ptr, void *host, unsigned int flags)
 {
+	struct CUctx_st *ctx;
 	char *start;
 	size_t size;
-	int device;
 
 	SIM_ENTER();
-	if (!sim_host_range(host, &start, &size, &device))
+	if (!sim_host_range(host, &start, &size, &ctx))
 		return CUDA_ERROR_INVALID_VALUE;
 	*ptr = (uintptr_t)host;
 	return CUDA_SUCCESS;
@@ -192,7 +192,7 @@ CUresult CUDAAPI cuMemHostGetFlags(unsigned int *flags, void *ptr)
 	return link ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-bool sim_host_range(const void *ptr, char **ret_start, size_t *ret_size, int *ret_device)
+bool sim_host_range(const void *ptr, char **ret_start, size_t *ret_size, struct CUctx_st **ret_ctx)
 {
 	struct host **link;
 
@@ -201,7 +201,7 @@ bool sim_host_range(const void *ptr, char **ret_start, size_t *ret_size, int *re
 	if (link) {
 		*ret_start = (*link)->base;
 		*ret_size = (*link)->size;
-		*ret_device = (*link)->ctx->device;
+		*ret_ctx = (*link)->ctx;
 	}
 	pthread_mutex_unlock(&sim.lock);
 	return link != NULL;

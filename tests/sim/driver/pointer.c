@@ -37,9 +37,11 @@ bool sim_find_range(CUdeviceptr ptr, struct sim_range *ret)
 	if (!sim_foreign_range(ptr, ret) &&
 	    !sim_vmm_range(ptr, &ret->start, &ret->size, &ret->device)) {
 		ret->type = CU_MEMORYTYPE_HOST;
-		if (!sim_host_range((void *)(uintptr_t)ptr, &host, &ret->size, &ret->device))
+		if (!sim_host_range((void *)(uintptr_t)ptr, &host, &ret->size, &ret->ctx))
 			return false;
 		ret->start = (uintptr_t)host;
+		ret->device = ret->ctx->device;
+		return true;
 	}
 	ret->ctx = &sim.device[ret->device].primary;
 	return true;
