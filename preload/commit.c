@@ -6,8 +6,9 @@
  *   before    not looked at yet: the fields of a slot whose key is 0, the cell of an event that the
  *             lane's seq does not cover, the counters and the redo line of the other parity;
  *   commit    the one word that decides: gt_lane.seq, followed by a store barrier, because a
- * release store alone lets later stores pass it; after     absolute, so that a reader can write it
- * again from the cell and the redo line of event seq: the slot's key, the site's line.
+ *             release store alone lets later stores pass it;
+ *   after     absolute, so that a reader can write it again from the cell and the redo line of
+ *             event seq: the slot's key, the site's line.
  *
  * Adding to a total is not among these: a second addition, or a missing one, cannot be told from
  * the right one. Under the lane's lock; no system call other than those of a seal.

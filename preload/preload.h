@@ -19,34 +19,34 @@
 #include <stdint.h>
 #include <gputrace/format.h>
 
-#define GT_TLS	   static __thread __attribute__((tls_model("initial-exec")))
-#define GT_PUBLIC  __attribute__((visibility("default")))
+#define GT_TLS	       static __thread __attribute__((tls_model("initial-exec")))
+#define GT_PUBLIC      __attribute__((visibility("default")))
 #define gt_likely(x)   __builtin_expect(!!(x), 1)
 #define gt_unlikely(x) __builtin_expect(!!(x), 0)
 
 /* ---- os.c: the few things needed from the system, without libc's state ---------------------- */
 
-#define gt_load(p)		__atomic_load_n((p), __ATOMIC_ACQUIRE)
-#define gt_store(p, v)		__atomic_store_n((p), (v), __ATOMIC_RELEASE)
-#define gt_load_relaxed(p)	__atomic_load_n((p), __ATOMIC_RELAXED)
-#define gt_store_relaxed(p, v)	__atomic_store_n((p), (v), __ATOMIC_RELAXED)
-#define gt_store_barrier()	__atomic_thread_fence(__ATOMIC_RELEASE)
+#define gt_load(p)	       __atomic_load_n((p), __ATOMIC_ACQUIRE)
+#define gt_store(p, v)	       __atomic_store_n((p), (v), __ATOMIC_RELEASE)
+#define gt_load_relaxed(p)     __atomic_load_n((p), __ATOMIC_RELAXED)
+#define gt_store_relaxed(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
+#define gt_store_barrier()     __atomic_thread_fence(__ATOMIC_RELEASE)
 
 struct gt_lock {
 	uint32_t held;
 };
-void gt_lock(struct gt_lock *lock);	/* spin, then yield */
+void gt_lock(struct gt_lock *lock); /* spin, then yield */
 void gt_unlock(struct gt_lock *lock);
 
-void *gt_map(size_t bytes);		/* zeroed private pages, MADV_DONTFORK; NULL if none */
+void *gt_map(size_t bytes); /* zeroed private pages, MADV_DONTFORK; NULL if none */
 /* Grown in place or moved, more bytes zeroed; NULL leaves p alone. p may be NULL. */
 void *gt_remap(void *p, size_t bytes, size_t more);
-void gt_unmap(void *p, size_t bytes);	/* accepts NULL */
+void gt_unmap(void *p, size_t bytes); /* accepts NULL */
 int gt_tid(void);
-int gt_pid(void);			/* a system call: never a cached value */
+int gt_pid(void); /* a system call: never a cached value */
 uint64_t gt_mono_us(void);
 
-struct gt_text {			/* a bounded string builder: never overruns, always terminated */
+struct gt_text { /* a bounded string builder: never overruns, always terminated */
 	char *buf;
 	size_t size, length;
 };
@@ -55,30 +55,30 @@ void gt_text_str(struct gt_text *t, const char *s);
 void gt_text_u64(struct gt_text *t, uint64_t v);
 void gt_text_i64(struct gt_text *t, int64_t v);
 int gt_open(const char *path, int flags, int mode); /* O_CLOEXEC; -errno or the descriptor */
-void gt_close(int fd);			/* accepts negative ones */
+void gt_close(int fd);				    /* accepts negative ones */
 /* Reads at most size - 1 bytes of a small file and terminates them; -errno or the length. */
 int gt_read_file(const char *path, char *buf, size_t size);
-void gt_stderr(const char *line);	/* one write(2) to fd 2; the only output there is */
+void gt_stderr(const char *line); /* one write(2) to fd 2; the only output there is */
 
 /* ---- options.c: one table of GPUTRACE_* variables, read once -------------------------------- */
 
 struct gt_options {
-	bool on;			/* GPUTRACE, 0 turns it off */
-	bool quiet;			/* GPUTRACE_QUIET=1 */
-	bool free_stacks;		/* GPUTRACE_FREE_STACKS */
-	uint32_t stacks;		/* GPUTRACE_STACKS, GPUTRACE_FREE_STACKS -> GT_STACKS_* */
-	uint32_t depth;			/* GPUTRACE_DEPTH, frames */
-	uint32_t unwinder;		/* GPUTRACE_UNWINDER -> enum gt_unwinder */
-	uint64_t ring;			/* GPUTRACE_RING, bytes */
-	uint64_t max;			/* GPUTRACE_MAX, bytes */
-	uint64_t extent;		/* GPUTRACE_EXTENT, bytes: for tests */
-	uint32_t sample_us;		/* GPUTRACE_SAMPLE_US, between samples of pools */
-	uint32_t cells;			/* GPUTRACE_CELLS, events staged per lane: for tests */
-	const char *dir;		/* GPUTRACE_DIR, ':' list */
+	bool on;	    /* GPUTRACE, 0 turns it off */
+	bool quiet;	    /* GPUTRACE_QUIET=1 */
+	bool free_stacks;   /* GPUTRACE_FREE_STACKS */
+	uint32_t stacks;    /* GPUTRACE_STACKS, GPUTRACE_FREE_STACKS -> GT_STACKS_* */
+	uint32_t depth;	    /* GPUTRACE_DEPTH, frames */
+	uint32_t unwinder;  /* GPUTRACE_UNWINDER -> enum gt_unwinder */
+	uint64_t ring;	    /* GPUTRACE_RING, bytes */
+	uint64_t max;	    /* GPUTRACE_MAX, bytes */
+	uint64_t extent;    /* GPUTRACE_EXTENT, bytes: for tests */
+	uint32_t sample_us; /* GPUTRACE_SAMPLE_US, between samples of pools */
+	uint32_t cells;	    /* GPUTRACE_CELLS, events staged per lane: for tests */
+	const char *dir;    /* GPUTRACE_DIR, ':' list */
 };
 enum gt_unwinder { GT_UNWIND_AUTO, GT_UNWIND_OWN, GT_UNWIND_LIBUNWIND, GT_UNWIND_LIBGCC };
 extern struct gt_options gt_options;
-extern const char *gt_options_bad;	/* a variable with a value that means nothing; NULL = none */
+extern const char *gt_options_bad; /* a variable with a value that means nothing; NULL = none */
 void gt_options_read(char **environ_now);
 
 /* ---- start.c: states of the recorder -------------------------------------------------------- */
@@ -89,22 +89,22 @@ void gt_options_read(char **environ_now);
  * and is false for ever after a failure of ours or with GPUTRACE=0.
  */
 bool gt_recording(void);
-bool gt_started(void);			/* is it on in this very process? Starts nothing */
+bool gt_started(void); /* is it on in this very process? Starts nothing */
 /* Changes in a forked child: what a thread caches of the file (ids) is void when it has changed. */
 extern uint32_t gt_epoch;
-void gt_stop(enum gt_stop why);		/* recording ends here; said once on stderr; the program goes on */
-void gt_at_exit(void);			/* exit() began */
+void gt_stop(enum gt_stop why); /* recording ends here; said once on stderr; the program goes on */
+void gt_at_exit(void);		/* exit() began */
 
 /* ---- file.c: the mapped file and its extents ------------------------------------------------ */
 
-extern struct gt_header *gt_file;	/* NULL while there is none */
+extern struct gt_header *gt_file; /* NULL while there is none */
 /*
  * A new listed extent with all fields set and zeroed content, or, for anything but RING when the disk
  * or the limit is reached, the oldest closed ring extent turned into one. NULL when there is nothing.
  */
 struct gt_extent *gt_extent_new(enum gt_extent_kind kind, uint32_t lane, uint64_t length,
 				uint64_t first_index);
-uint64_t gt_now_us(void);		/* trace time */
+uint64_t gt_now_us(void); /* trace time */
 void gt_count_lost(enum gt_lost why);
 
 /* ---- defs.c: definitions; each returns an id, 0 = could not be kept ------------------------- */
@@ -116,17 +116,17 @@ void gt_def_info(const char *key, const void *value, size_t length);
 uint32_t gt_def_string(const char *text, size_t length); /* interned */
 /* The same for text that a program makes up as it goes: no new ones once there are 2^18 strings. */
 uint32_t gt_def_label(const char *text, size_t length);
-uint32_t gt_def_thread(void);		/* id of the calling thread, cached in TLS */
-uint32_t gt_def_stream(int device, uint64_t handle);	/* interned; handle 0 is id 0 */
+uint32_t gt_def_thread(void);			     /* id of the calling thread, cached in TLS */
+uint32_t gt_def_stream(int device, uint64_t handle); /* interned; handle 0 is id 0 */
 void gt_def_device(int ordinal, uint64_t total, const uint8_t uuid[16], const char *name);
 
 /* ---- stacks: stack_native.c, stack_python.c, unwind_*.c, modules.c, sites.c ------------------ */
 
-struct gt_where {			/* a captured stack: innermost nodes, 0 = none */
+struct gt_where { /* a captured stack: innermost nodes, 0 = none */
 	uint32_t native, python;
 };
 
-struct gt_regs {			/* where a native walk starts: the caller of the hook */
+struct gt_regs { /* where a native walk starts: the caller of the hook */
 	uint64_t pc, sp, fp;
 };
 /*
@@ -140,7 +140,7 @@ struct gt_regs {			/* where a native walk starts: the caller of the hook */
 #else
 #define GT_CALLER_SP() ((uint64_t)__builtin_dwarf_cfa())
 #endif
-#define GT_REGS_HERE() \
+#define GT_REGS_HERE()                                                           \
 	((struct gt_regs){(uint64_t)__builtin_return_address(0), GT_CALLER_SP(), \
 			  *(uint64_t *)__builtin_frame_address(0)})
 
@@ -148,37 +148,37 @@ struct gt_regs {			/* where a native walk starts: the caller of the hook */
 struct gt_where gt_where_capture(const struct gt_regs *regs);
 /* Its Python half: the innermost node, 0 when no Python code is running in this thread. */
 uint32_t gt_python_capture(void);
-void gt_python_start(void);		/* looks for the interpreter; from gt_stacks_start */
-void gt_python_fork_child(void);	/* from gt_stacks_fork_child */
-void gt_stacks_start(void);		/* at the first driver use, once definitions can be written */
-void gt_stacks_open(void);		/* then, with no lock held: may dlopen a fallback unwinder */
-void gt_stacks_fork_child(void);	/* new structures */
-void gt_modules_closing(void);		/* before a real dlclose, and ... */
-void gt_modules_closed(void);		/* ... after it: calls nest and may overlap between threads */
+void gt_python_start(void);	 /* looks for the interpreter; from gt_stacks_start */
+void gt_python_fork_child(void); /* from gt_stacks_fork_child */
+void gt_stacks_start(void);	 /* at the first driver use, once definitions can be written */
+void gt_stacks_open(void);	 /* then, with no lock held: may dlopen a fallback unwinder */
+void gt_stacks_fork_child(void); /* new structures */
+void gt_modules_closing(void);	 /* before a real dlclose, and ... */
+void gt_modules_closed(void);	 /* ... after it: calls nest and may overlap between threads */
 /* Address inside an object whose file name begins with prefix ("libc10_cuda")? Cached per pc. */
 bool gt_caller_is(uint64_t pc, const char *prefix);
 
 /* ---- hook.c --------------------------------------------------------------------------------- */
 
-void gt_hooks_fork_child(void);		/* new structures; also for a child that clone made */
+void gt_hooks_fork_child(void); /* new structures; also for a child that clone made */
 
 /* ---- lane.c: events ------------------------------------------------------------------------- */
 
 struct gt_alloc {
-	int device;			/* ordinal, GT_DEVICE_HOST, GT_DEVICE_UNKNOWN */
+	int device; /* ordinal, GT_DEVICE_HOST, GT_DEVICE_UNKNOWN */
 	enum gt_space space;
-	uint32_t mask;			/* GT_MASK_* */
+	uint32_t mask; /* GT_MASK_* */
 	enum gt_api api;
 	uint64_t addr, size;
-	uint32_t stream;		/* id of gt_def_stream */
-	uint32_t aux;			/* GT_CONTEXT_ALONE of a module */
+	uint32_t stream; /* id of gt_def_stream */
+	uint32_t aux;	 /* GT_CONTEXT_ALONE of a module */
 	struct gt_where where;
 };
 /* Live block, counters, site and event; an implicit free first if the key is alive. */
 void gt_record_alloc(const struct gt_alloc *a);
 
-struct gt_freed {			/* what a free took away, to give it back */
-	uint32_t lane;			/* GT_LANE_NONE: the key was unknown */
+struct gt_freed {      /* what a free took away, to give it back */
+	uint32_t lane; /* GT_LANE_NONE: the key was unknown */
 	uint32_t site;
 	uint64_t key, size_stream, birth;
 };
@@ -188,7 +188,7 @@ struct gt_freed {			/* what a free took away, to give it back */
  */
 void gt_record_free(int device, enum gt_space space, uint64_t addr, enum gt_api api,
 		    struct gt_where where, struct gt_freed *ret);
-void gt_record_unfree(const struct gt_freed *freed);	/* the real free was refused */
+void gt_record_unfree(const struct gt_freed *freed); /* the real free was refused */
 /* Any other event: op, device, and the fields that format.h names for it. Returns its sequence. */
 uint64_t gt_record_note(enum gt_op op, int device, uint64_t addr, uint64_t size, uint32_t aux,
 			uint64_t extra);
@@ -202,7 +202,7 @@ bool gt_lookup(int device, enum gt_space space, uint64_t addr, int *ret_device, 
 
 /* ---- marks.c: what the program says of itself ----------------------------------------------- */
 
-struct gt_note {			/* kept for as long as the process lives: a text */
+struct gt_note { /* kept for as long as the process lives: a text */
 	const struct gt_note *next;
 	uint32_t length;
 	char text[];
@@ -210,8 +210,8 @@ struct gt_note {			/* kept for as long as the process lives: a text */
 /* Interned; "" for NULL and when there is no room left. Handles of NVTX are such notes. */
 const struct gt_note *gt_note(const char *text, size_t length);
 void gt_mark(enum gt_op op, const struct gt_note *domain, const char *name, uint64_t range);
-uint64_t gt_mark_range(void);		/* a number for a range of the process */
-void gt_marks_start(void);		/* recording has begun */
+uint64_t gt_mark_range(void); /* a number for a range of the process */
+void gt_marks_start(void);    /* recording has begun */
 
 /* ---- oom.c: refused requests and their reports ---------------------------------------------- */
 
@@ -220,13 +220,14 @@ struct gt_refusal {
 	enum gt_space space;
 	enum gt_api api;
 	uint64_t size;
-	int result;			/* of the driver */
+	int result;			    /* of the driver */
 	uint64_t device_free, device_total; /* GT_UNKNOWN_BYTES */
 	uint64_t torch_allocated, torch_reserved;
 	struct gt_where where;
 };
-void gt_record_refusal(const struct gt_refusal *r);	/* the driver said no */
-void gt_record_torch_oom(const struct gt_refusal *r);	/* torch raised; says the one line on stderr */
+void gt_record_refusal(const struct gt_refusal *r); /* the driver said no */
+void gt_record_torch_oom(
+	const struct gt_refusal *r); /* torch raised; says the one line on stderr */
 void gt_granted(int device, enum gt_space space, uint64_t size); /* settles this thread's refusal */
 
 #endif
