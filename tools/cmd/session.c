@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include "model/steps.h"
+#include "model/callers.h"
 #include "model/xalloc.h"
 
 /* ---- operands to paths -------------------------------------------------------------------------
@@ -107,8 +108,11 @@ void gt_session_close(struct gt_session *session)
 
 struct gt_symbols *gt_input_symbols(struct gt_input *input)
 {
-	if (!input->symbols)
+	if (!input->symbols) {
 		input->symbols = gt_symbols_new(input->trace);
+		if (input->symbols)
+			gt_callers_link(input->symbols, input->trace);
+	}
 	return input->symbols;
 }
 

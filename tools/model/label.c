@@ -17,7 +17,7 @@ const char *gt_by_name(enum gt_by by)
 	static const char *const names[] = {
 		[GT_BY_LINE] = "line",	 [GT_BY_FUNCTION] = "function", [GT_BY_STACK] = "stack",
 		[GT_BY_SITE] = "site",	 [GT_BY_OWNER] = "owner",	[GT_BY_STREAM] = "stream",
-		[GT_BY_LEVEL] = "level",	 [GT_BY_CATEGORY] = "category",
+		[GT_BY_LEVEL] = "level", [GT_BY_CATEGORY] = "category",
 	};
 
 	return names[by];
@@ -139,36 +139,52 @@ static bool put_chain(FILE *text, struct gt_stack stack, enum form form)
 }
 
 /*
- * Backward runs on a thread of its own, below no line of the user's; the operation whose gradient
- * it computes is the best that its stack knows: "Addmm" of
- * "torch::autograd::generated::AddmmBackward0::apply".
+ * Backward runs on a thread of its own. The operation whose gradient it computes is "Addmm" of
+ * "torch::autograd::generated::AddmmBackward0::apply"; where nothing better is known, "" for a
+ * stack that is backward at all. NULL: it is not.
  */
-static bool put_autograd(FILE *text, struct gt_stack stack)
+static const char *operation(struct gt_stack stack, int *ret_length)
 {
 	static const char prefix[] = "torch::autograd::generated::";
+	const char *found = NULL;
 
+	*ret_length = 0;
 	for (size_t i = 0; i < stack.count; i++) {
 		const char *function = stack.frames[i].function;
 		const char *end = strstr(function, "Backward");
 
 		if (strncmp(function, prefix, sizeof(prefix) - 1) == 0 && end) {
 			function += sizeof(prefix) - 1;
-			fprintf(text, "backward of %.*s (autograd, no line)", (int)(end - function),
-				function);
-			return true;
+			*ret_length = (int)(end - function);
+			return function;
 		}
-		if (strcmp(function, "torch::autograd::Engine::thread_main") == 0) {
-			fputs("backward (autograd, no line)", text);
-			return true;
-		}
+		if (strcmp(function, "torch::autograd::Engine::thread_main") == 0)
+			found = "";
 	}
-	return false;
+	return found;
+}
+
+static void put_operation(FILE *text, const char *operation, int length)
+{
+	fputs("backward", text);
+	if (length)
+		fprintf(text, " of %.*s", length, operation);
 }
 
 static void put_line(FILE *text, struct gt_stack stack, const struct gt_frame *fallback,
 		     enum form form)
 {
-	if (put_chain(text, stack, form) || put_autograd(text, stack))
+	int length;
+	const char *backward = operation(stack, &length);
+	bool chain = put_chain(text, stack, form);
+
+	if (chain && backward)
+		fputs(", ", text);
+	if (backward)
+		put_operation(text, backward, length);
+	if (backward && !chain)
+		fputs(" (autograd, no line)", text);
+	if (chain || backward)
 		return;
 	if (fallback)
 		put_frame(text, fallback, NULL, true, form);

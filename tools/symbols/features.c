@@ -297,7 +297,7 @@ const struct gt_features *gt_features_of(struct gt_feature_table *table, uint32_
 	HASH_FIND(hh, table->entries, &key, sizeof(key), entry);
 	if (entry)
 		return &entry->features;
-	stack = gt_symbols_stack(table->symbols, native, python);
+	stack = gt_symbols_frames(table->symbols, native, python, GT_FRAMES_THREAD);
 	entry = calloc(1, sizeof(*entry) + stack.count * sizeof(entry->frames[0]));
 	if (!entry)
 		return &no_features;

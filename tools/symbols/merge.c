@@ -50,15 +50,19 @@ static bool is_marker(uint64_t pc)
 	return pc == GT_PC_TRUNCATED || pc == GT_PC_INCOMPLETE;
 }
 
-static void add_marker(struct gt_known_list *list, uint64_t pc)
+void gt_known_marker(struct gt_known_list *list, const char *text)
 {
 	struct gt_known known = {
-		.frame = {pc == GT_PC_TRUNCATED ? "[truncated]" : "[incomplete]", "", "", 0,
-			  GT_FRAME_MARKER},
+		.frame = {text, "", "", 0, GT_FRAME_MARKER},
 		.library = GT_LIBRARY_SYSTEM,
 	};
 
 	add(list, &known, 1);
+}
+
+static void add_marker(struct gt_known_list *list, uint64_t pc)
+{
+	gt_known_marker(list, pc == GT_PC_TRUNCATED ? "[truncated]" : "[incomplete]");
 }
 
 /* ---- Python frames ------------------------------------------------------------------------- */

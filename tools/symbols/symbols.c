@@ -16,6 +16,7 @@
 
 struct stack_key {
 	uint32_t native, python;
+	uint32_t which; /* enum gt_frames */
 };
 
 struct stack {
@@ -30,6 +31,7 @@ struct gt_symbols {
 	struct gt_text *text;
 	struct gt_naming *naming;
 	struct stack *stacks;
+	uint32_t *links; /* Python nodes by native node; NULL = none */
 };
 
 struct gt_symbols *gt_symbols_new(const struct gt_trace *trace)
@@ -61,6 +63,7 @@ struct gt_symbols *gt_symbols_free(struct gt_symbols *symbols)
 	if (!symbols)
 		return NULL;
 	free_stacks(symbols);
+	free(symbols->links);
 	gt_naming_free(symbols->naming);
 	gt_text_free(symbols->text);
 	free(symbols);
@@ -88,14 +91,33 @@ static size_t choose(const struct gt_known_list *list)
 	return named < list->count || !list->count ? named : 0;
 }
 
+/* The Python stack for which another thread's native stack works, 0 = none. */
+static uint32_t link_of(const struct gt_symbols *symbols, uint32_t native)
+{
+	return symbols->links && native < symbols->trace->node_count ? symbols->links[native] : 0;
+}
+
+static void collect(struct gt_symbols *symbols, struct stack_key key, struct gt_known_list *list)
+{
+	uint32_t native = key.which == GT_FRAMES_PYTHON ? 0 : key.native;
+	uint32_t python = key.which == GT_FRAMES_NATIVE ? 0 : key.python;
+	bool linked = key.which == GT_FRAMES_MERGED || key.which == GT_FRAMES_PYTHON;
+	uint32_t link = linked ? link_of(symbols, key.native) : 0;
+
+	gt_merge_frames(symbols->trace, symbols->naming, symbols->text, native, python, list);
+	if (!link)
+		return;
+	gt_known_marker(list, "[called by]");
+	gt_merge_frames(symbols->trace, symbols->naming, symbols->text, 0, link, list);
+}
+
 static struct stack *make_stack(struct gt_symbols *symbols, struct stack_key key)
 {
 	struct gt_known_list list = {0};
 	struct stack *stack;
 	size_t i;
 
-	gt_merge_frames(symbols->trace, symbols->naming, symbols->text, key.native, key.python,
-			&list);
+	collect(symbols, key, &list);
 	stack = malloc(sizeof(*stack) + list.count * sizeof(stack->frames[0]));
 	if (stack) {
 		stack->key = key;
@@ -109,28 +131,44 @@ static struct stack *make_stack(struct gt_symbols *symbols, struct stack_key key
 	return stack;
 }
 
-static const struct stack *stack_of(struct gt_symbols *symbols, uint32_t native, uint32_t python)
+static const struct stack *stack_of(struct gt_symbols *symbols, struct stack_key key)
 {
-	struct stack_key key = {native, python};
 	struct stack *stack;
 
 	HASH_FIND(hh, symbols->stacks, &key, sizeof(key), stack);
 	return stack ? stack : make_stack(symbols, key);
 }
 
-struct gt_stack gt_symbols_stack(struct gt_symbols *symbols, uint32_t native, uint32_t python)
+struct gt_stack gt_symbols_frames(struct gt_symbols *symbols, uint32_t native, uint32_t python,
+				  enum gt_frames which)
 {
-	const struct stack *stack = stack_of(symbols, native, python);
+	const struct stack *stack = stack_of(symbols, (struct stack_key){native, python, which});
 
 	return stack ? (struct gt_stack){stack->frames, stack->count} : (struct gt_stack){0};
+}
+
+struct gt_stack gt_symbols_stack(struct gt_symbols *symbols, uint32_t native, uint32_t python)
+{
+	return gt_symbols_frames(symbols, native, python, GT_FRAMES_MERGED);
 }
 
 const struct gt_frame *gt_symbols_user_frame(struct gt_symbols *symbols, uint32_t native,
 					     uint32_t python)
 {
-	const struct stack *stack = stack_of(symbols, native, python);
+	const struct stack *stack =
+		stack_of(symbols, (struct stack_key){native, python, GT_FRAMES_MERGED});
 
 	return stack && stack->user < stack->count ? &stack->frames[stack->user] : NULL;
+}
+
+void gt_symbols_link(struct gt_symbols *symbols, uint32_t native, uint32_t python)
+{
+	const struct gt_trace *trace = symbols->trace;
+
+	if (!symbols->links)
+		symbols->links = calloc(trace->node_count, sizeof(*symbols->links));
+	if (symbols->links && native < trace->node_count && python < trace->pynode_count)
+		symbols->links[native] = python;
 }
 
 /* ---- owner --------------------------------------------------------------------------------- */

@@ -13,7 +13,7 @@ enum gt_frame_kind {
 	GT_FRAME_NATIVE,
 	GT_FRAME_INLINE, /* inlined into the native frame that follows */
 	GT_FRAME_PYTHON,
-	GT_FRAME_MARKER, /* "[truncated]", "[incomplete]" in function */
+	GT_FRAME_MARKER, /* "[truncated]", "[incomplete]", "[called by]" in function */
 };
 
 struct gt_frame { /* all text is valid UTF-8, never NULL, may be "" */
@@ -35,6 +35,19 @@ struct gt_symbols *gt_symbols_free(struct gt_symbols *symbols);
 
 /* The stack of a pair of innermost nodes, cached: the same pair gives the same pointer. */
 struct gt_stack gt_symbols_stack(struct gt_symbols *symbols, uint32_t native, uint32_t python);
+
+enum gt_frames {
+	GT_FRAMES_MERGED, /* both stacks, and the caller's that was linked: gt_symbols_stack */
+	GT_FRAMES_NATIVE,
+	GT_FRAMES_PYTHON,
+	GT_FRAMES_THREAD, /* both stacks, but of the thread itself only */
+};
+
+struct gt_stack gt_symbols_frames(struct gt_symbols *symbols, uint32_t native, uint32_t python,
+				  enum gt_frames which);
+
+/* Native stacks of a thread that works for another one: that one's Python stack goes behind theirs. */
+void gt_symbols_link(struct gt_symbols *symbols, uint32_t native, uint32_t python);
 
 /* Name of the library that asked for the memory: base name of the first module outside the CUDA
  * runtime, the driver, the preload itself and the C++ runtime; "" when there is none. */
