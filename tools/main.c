@@ -65,10 +65,12 @@ static const struct gt_command commands[] = {
 		.operands = "WHEN " FILES,
 		.min_operands = 2,
 		.max_operands = ANY,
-		.summary = "who holds memory: at peak, oom, end, step:N or a time",
+		.summary = "who holds memory: at peak, oom, end, step:N, a time, mark",
 		.text = "WHEN: peak (of what is in use, or of --level), oom, end (before exit\n"
 			"handlers ran), step:N (its end; step:N:forward, step:N:backward: the\n"
-			"end of that part), or seconds since the start, like 2.75s.\n"
+			"end of that part), seconds since the start, like 2.75s, or a name that\n"
+			"the program gave: a mark, or the peak in a range or window. NAME#2 is\n"
+			"the second of that name.\n"
 			"--why train.py:27 (or a block's address) says which rule chose the\n"
 			"category of those blocks, and what it saw.",
 		.examples = "  gputrace at peak run.gtrace\n"
@@ -80,32 +82,37 @@ static const struct gt_command commands[] = {
 	{
 		.name = "peak",
 		.run = gt_cmd_peak,
-		.options = GT_OPT_TABLE | GT_OPT_LEVEL | GT_OPT_BY | GT_OPT_WHY,
+		.options = GT_OPT_TABLE | GT_OPT_LEVEL | GT_OPT_BY | GT_OPT_WHY |
+			   GT_OPT_PART,
 		.operands = FILES,
 		.min_operands = 1,
 		.max_operands = ANY,
-		.summary = "the same as at peak",
+		.summary = "the same as at peak, of the run or of a part of it",
 		.text = "Who held memory when most of it was in use. Exact even when the\n"
-			"history is gone.",
-		.examples = "  gputrace peak --device 0 run.gtrace\n",
+			"history is gone. Of a part of the run it comes from the history.",
+		.examples = "  gputrace peak --device 0 run.gtrace\n"
+			    "  gputrace peak --range forward run.gtrace\n",
 	},
 	{
 		.name = "timeline",
 		.run = gt_cmd_timeline,
-		.options = GT_OPT_TABLE | GT_OPT_POINTS | GT_OPT_FROM | GT_OPT_TO,
+		.options = GT_OPT_TABLE | GT_OPT_POINTS | GT_OPT_PART,
 		.operands = FILES,
 		.min_operands = 1,
 		.max_operands = ANY,
 		.summary = "memory over time: a plot, or a table in a pipe",
 		.text = "Time is cut in slices; each shows the largest value in it, never the\n"
-			"mean, so the peak is always there. --all: one row per event.",
+			"mean, so the peak is always there. --all: one row per event. --range: "
+			"one\n"
+			"row per range with its peaks; >= where part of its history is gone.",
 		.examples = "  gputrace timeline run.gtrace\n"
 			    "  gputrace timeline --format csv --points 500 run.gtrace > run.csv\n",
 	},
 	{
 		.name = "diff",
 		.run = gt_cmd_diff,
-		.options = GT_OPT_TABLE | GT_OPT_LEVEL | GT_OPT_BY | GT_OPT_AT | GT_OPT_FAIL,
+		.options = GT_OPT_TABLE | GT_OPT_LEVEL | GT_OPT_BY | GT_OPT_AT | GT_OPT_FAIL |
+			   GT_OPT_PART,
 		.operands = "A B",
 		.min_operands = 2,
 		.max_operands = 2,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gputrace at WHEN: who holds memory at a moment, for each device of each process. */
 #include "cmd/holders.h"
+#include "cmd/part.h"
 #include "cmd/why.h"
 
 #include <stdlib.h>
@@ -12,6 +13,7 @@ struct view { /* one device at the moment */
 	const struct gt_place *place;
 	struct gt_state state;
 	struct gt_rows rows;
+	bool at_least; /* the peak of a part whose history is not whole */
 };
 
 static const char *when_text(struct gt_when when)
@@ -22,6 +24,7 @@ static const char *when_text(struct gt_when when)
 		[GT_WHEN_END] = "at the end",
 		[GT_WHEN_TIME] = "at that time",
 		[GT_WHEN_STEP] = "at the end of that step",
+		[GT_WHEN_NAME] = "at that mark",
 	};
 
 	return texts[when.kind];
@@ -29,11 +32,13 @@ static const char *when_text(struct gt_when when)
 
 static int open_view(const struct gt_args *args, const struct gt_place *place, struct view *ret)
 {
-	int status;
+	struct gt_when when;
+	int status = gt_part_when(args, place, &when, &ret->at_least);
 
+	if (status)
+		return status;
 	ret->place = place;
-	status =
-		gt_input_state(place->input, place->lane_index, args->total, args->at, &ret->state);
+	status = gt_input_state(place->input, place->lane_index, args->total, when, &ret->state);
 	if (status)
 		return status;
 	ret->rows = gt_rows_of(&ret->state, gt_input_symbols(place->input), args->by);
@@ -119,11 +124,16 @@ static void print_text(struct gt_out *out, const struct gt_args *args, const str
 		       size_t others)
 {
 	const struct gt_trace *trace = view->state.trace;
+	char size[GT_SIZE_TEXT];
 
 	print_answer(out, args, view);
 	print_context(out, view);
 	if (view->rows.count)
 		print_table(out, args, view, 4 + gt_loss_lines(trace) + !!others);
+	if (view->at_least)
+		gt_line(out, GT_RED,
+			"Part of that history is gone: the peak was at least this, >= %s.",
+			gt_size_text(view->state.bytes, size));
 	gt_print_loss(out, trace);
 	if (others)
 		gt_line(out, GT_PLAIN, "%zu more GPU%s: --device N or --all", others,
@@ -192,12 +202,12 @@ static json_t *json_device(const struct view *view)
 	const struct gt_state *state = &view->state;
 	bool known = state->blocks_known;
 
-	return json_pack("{s:I, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "pid",
+	return json_pack("{s:I, s:o, s:o, s:o, s:I, s:b, s:o, s:o, s:o, s:o, s:o}", "pid",
 			 (json_int_t)state->trace->header.pid, "device",
 			 gt_json_ordinal(view->place->lane->device), "seconds",
 			 gt_json_seconds(state->us, true), "count",
 			 gt_json_number(state->block_count, known), "bytes",
-			 (json_int_t)state->bytes, "allocated",
+			 (json_int_t)state->bytes, "at_least", view->at_least, "allocated",
 			 gt_json_number(state->cur[GT_TOTAL_IN_USE], known), "reserved",
 			 gt_json_number(state->cur[GT_TOTAL_RESERVED], known), "torch_allocated",
 			 gt_json_number(state->cur[GT_TOTAL_TORCH], known), "device_total",
@@ -246,7 +256,7 @@ static json_t *sorted(json_t *holders)
 
 static int json(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)
 {
-	static const char *const names[] = {"peak", "oom", "end", "time", "step"};
+	static const char *const names[] = {"peak", "oom", "end", "time", "step", NULL, "mark"};
 	json_t *answer = gt_json_answer("at"), *devices = json_array(), *holders = json_array();
 	json_t *why = json_array();
 	int status = 0;
@@ -311,7 +321,7 @@ int gt_cmd_at(struct gt_args *args)
 {
 	if (gt_parse_when(args->operands[0], &args->at))
 		return gt_message(GT_EXIT_USAGE,
-				  "at: %s: not peak, oom, end, step:N or a time like 2.75s",
+				  "at: %s: not peak, oom, end, step:N, a time like 2.75s or a name",
 				  args->operands[0]);
 	memmove(args->operands, args->operands + 1, --args->operand_count * sizeof(char *));
 	return run(args);

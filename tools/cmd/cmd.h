@@ -38,10 +38,14 @@ enum {
 	GT_OPT_TO = 1 << 14,
 	GT_OPT_BUDGET = 1 << 15,
 	GT_OPT_WHY = 1 << 16,
+	GT_OPT_RANGE = 1 << 17,
 };
 
 /* Those of every command that prints a table. */
 #define GT_OPT_TABLE (GT_OPT_FORMAT | GT_OPT_DEVICE | GT_OPT_ALL | GT_OPT_OUTPUT | GT_OPT_PARTIAL)
+
+/* A part of the run. */
+#define GT_OPT_PART (GT_OPT_FROM | GT_OPT_TO | GT_OPT_RANGE)
 
 #define GT_ANY_DEVICE INT_MIN
 
@@ -58,7 +62,7 @@ struct gt_args {
 	bool fail_set, fail_percent;
 	double fail_limit;		 /* percent or bytes */
 	unsigned long points;		 /* 0 = not given */
-	uint64_t from_us, to_us;	 /* 0, UINT64_MAX = not given */
+	const char *from, *to, *range;	 /* NULL = not given */
 	uint64_t budget;		 /* bytes; 0 = not given */
 	const char *why;		 /* address, or line of a row; NULL = not given */
 	const char *dir, *ring, *stacks; /* run: passed on */
@@ -93,7 +97,7 @@ int gt_cmd_dump(int argc, char **argv);
 /* Options and operands behind the command's name. -1: go on; else the exit status. */
 int gt_parse_args(const struct gt_command *command, int argc, char **argv, struct gt_args *ret);
 
-/* "peak", "oom", "end", "2.75s". 0, or -1. */
+/* "peak", "oom", "end", "2.75s", else a name; it is not copied. 0, or -1 for "". */
 int gt_parse_when(const char *text, struct gt_when *ret);
 
 void gt_print_help(const struct gt_command *command);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cmd/holders.h"
+#include "cmd/part.h"
 #include "model/diff.h"
 #include "model/xalloc.h"
 #include "out/json.h"
@@ -15,6 +16,7 @@ struct side {
 	struct gt_state state;
 	struct gt_rows rows;
 	uint64_t peak; /* lifetime, of the total */
+	bool at_least; /* the peak of a part whose history is not whole */
 };
 
 struct pair { /* a device in both traces */
@@ -34,6 +36,8 @@ struct pairs {
 static int open_side(const struct gt_args *args, struct gt_input *input, int device,
 		     struct side *ret)
 {
+	struct gt_place place = {.input = input};
+	struct gt_when when;
 	int status;
 
 	*ret = (struct side){.input = input};
@@ -45,7 +49,11 @@ static int open_side(const struct gt_args *args, struct gt_input *input, int dev
 	if (!ret->lane)
 		return 0;
 	ret->peak = ret->lane->ctr.peak[args->total];
-	status = gt_input_state(input, ret->lane_index, args->total, args->at, &ret->state);
+	place.lane = ret->lane;
+	place.lane_index = ret->lane_index;
+	status = gt_part_when(args, &place, &when, &ret->at_least);
+	if (!status)
+		status = gt_input_state(input, ret->lane_index, args->total, when, &ret->state);
 	if (status)
 		return status;
 	ret->rows = gt_rows_of(&ret->state, gt_input_symbols(input), args->by);
@@ -151,11 +159,8 @@ static const struct gt_label *label_of(const struct gt_diff_row *row)
 static const char *moment(const struct gt_args *args)
 {
 	static const char *const texts[] = {
-		[GT_WHEN_PEAK] = "peak",
-		[GT_WHEN_OOM] = "failure",
-		[GT_WHEN_END] = "end",
-		[GT_WHEN_TIME] = "moment",
-		[GT_WHEN_STEP] = "step",
+		[GT_WHEN_PEAK] = "peak",   [GT_WHEN_OOM] = "failure", [GT_WHEN_END] = "end",
+		[GT_WHEN_TIME] = "moment", [GT_WHEN_STEP] = "step",   [GT_WHEN_NAME] = "mark",
 	};
 
 	return texts[args->at.kind];
@@ -262,14 +267,15 @@ static json_t *json_row(const struct gt_diff_row *row)
 {
 	const struct gt_label *label = label_of(row);
 
-	return json_pack(
-		"{s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I}", "key", gt_json_name(label->text),
-		"level", (row->b ? row->b : row->a)->torch ? "torch" : "driver", "file",
-		gt_json_name(label->file), "line",
-		gt_json_number((uint64_t)label->line, label->line > 0), "function",
-		gt_json_name(label->function), "category",
-		gt_json_category((row->b ? row->b : row->a)->category), "a", (json_int_t)row->bytes_a, "b",
-		(json_int_t)row->bytes_b, "delta", (json_int_t)(row->bytes_b - row->bytes_a));
+	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I}", "key",
+			 gt_json_name(label->text), "level",
+			 (row->b ? row->b : row->a)->torch ? "torch" : "driver", "file",
+			 gt_json_name(label->file), "line",
+			 gt_json_number((uint64_t)label->line, label->line > 0), "function",
+			 gt_json_name(label->function), "category",
+			 gt_json_category((row->b ? row->b : row->a)->category), "a",
+			 (json_int_t)row->bytes_a, "b", (json_int_t)row->bytes_b, "delta",
+			 (json_int_t)(row->bytes_b - row->bytes_a));
 }
 
 static json_t *json_pair(const struct pair *pair)
@@ -278,17 +284,19 @@ static json_t *json_pair(const struct pair *pair)
 
 	for (size_t i = 0; i < pair->diff.count; i++)
 		json_array_append_new(rows, json_row(&pair->diff.rows[i]));
-	return json_pack(
-		"{s:o, s:I, s:I, s:I, s:I, s:I, s:o}", "ordinal", gt_json_ordinal(pair->device),
-		"peak_a", (json_int_t)pair->a.peak, "peak_b", (json_int_t)pair->b.peak, "bytes_a",
-		(json_int_t)pair->diff.bytes_a, "bytes_b", (json_int_t)pair->diff.bytes_b, "delta",
-		(json_int_t)(pair->diff.bytes_b - pair->diff.bytes_a), "rows", rows);
+	return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:o}", "ordinal",
+			 gt_json_ordinal(pair->device), "peak_a", (json_int_t)pair->a.peak,
+			 "peak_b", (json_int_t)pair->b.peak, "bytes_a",
+			 (json_int_t)pair->diff.bytes_a, "bytes_b", (json_int_t)pair->diff.bytes_b,
+			 "delta", (json_int_t)(pair->diff.bytes_b - pair->diff.bytes_a),
+			 "at_least_a", pair->a.at_least, "at_least_b", pair->b.at_least, "rows",
+			 rows);
 }
 
 static void json(struct gt_out *out, const struct gt_args *args, const struct gt_session *session,
 		 const struct pairs *pairs)
 {
-	static const char *const names[] = {"peak", "oom", "end", "time"};
+	static const char *const names[] = {"peak", "oom", "end", "time", "step", NULL, "mark"};
 	json_t *answer = gt_json_answer("diff"), *devices = json_array();
 
 	for (size_t i = 0; i < pairs->count; i++)

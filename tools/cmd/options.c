@@ -126,11 +126,13 @@ int gt_parse_when(const char *text, struct gt_when *ret)
 	static const enum gt_when_kind kinds[] = {GT_WHEN_PEAK, GT_WHEN_OOM, GT_WHEN_END};
 	int found = find_name(names, 3, text);
 
-	*ret = (struct gt_when){0};
+	*ret = (struct gt_when){.name = text};
 	if (strncmp(text, "step:", 5) == 0)
 		return parse_step(text + 5, ret);
 	ret->kind = found < 0 ? GT_WHEN_TIME : kinds[found];
-	return found < 0 ? gt_parse_time(text, &ret->us) : 0;
+	if (found < 0 && gt_parse_time(text, &ret->us))
+		ret->kind = GT_WHEN_NAME;
+	return *text ? 0 : -1;
 }
 
 static int parse_at(struct gt_args *args, const char *value)
@@ -169,12 +171,20 @@ static int parse_points(struct gt_args *args, const char *value)
 
 static int parse_from(struct gt_args *args, const char *value)
 {
-	return gt_parse_time(value, &args->from_us);
+	args->from = value;
+	return *value ? 0 : -1;
 }
 
 static int parse_to(struct gt_args *args, const char *value)
 {
-	return gt_parse_time(value, &args->to_us);
+	args->to = value;
+	return *value ? 0 : -1;
+}
+
+static int parse_range(struct gt_args *args, const char *value)
+{
+	args->range = value;
+	return *value ? 0 : -1;
 }
 
 static int parse_dir(struct gt_args *args, const char *value)
@@ -209,21 +219,24 @@ static int parse_budget(struct gt_args *args, const char *value)
 static const struct option_row options[] = {
 	{GT_OPT_BY, "by", 0, "KEY", "line|function|stack|site|owner|stream|level|category",
 	 parse_by},
-	{GT_OPT_AT, "at", 0, "WHEN", "peak, oom, end or a time like 2.75s", parse_at},
+	{GT_OPT_AT, "at", 0, "WHEN", "peak, oom, end, a time like 2.75s or a mark", parse_at},
 	{GT_OPT_FAIL, "fail-if-peak-grows", 0, "N%|SIZE", "exit 1 if B's peak is higher by more",
 	 parse_fail},
 	{GT_OPT_POINTS, "points", 0, "N", "slices of time in the table (default 1000)",
 	 parse_points},
-	{GT_OPT_FROM, "from", 0, "TIME", "begin there", parse_from},
-	{GT_OPT_TO, "to", 0, "TIME", "end there", parse_to},
+	{GT_OPT_FROM, "from", 0, "WHEN", "begin there: a time, a mark, a range or step:N",
+	 parse_from},
+	{GT_OPT_TO, "to", 0, "WHEN", "end there (of a range or step: its end)", parse_to},
+	{GT_OPT_RANGE, "range", 0, "NAME", "only in ranges of this name; * and ? match any, step",
+	 parse_range},
 	{GT_OPT_BUDGET, "budget", 0, "SIZE", "largest file to write; keeps the latest events",
 	 parse_budget},
 	{GT_OPT_DIR, "dir", 0, "DIR", "where the traces go (default: here)", parse_dir},
 	{GT_OPT_RING, "ring", 0, "SIZE", "history kept per process (default 256M)", parse_ring},
 	{GT_OPT_STACKS, "stacks", 0, "KIND", "both (default), native, python or none",
 	 parse_stacks},
-	{GT_OPT_WHY, "why", 0, "ADDRESS|LINE",
-	 "the rule and the evidence of a block's category", parse_why},
+	{GT_OPT_WHY, "why", 0, "ADDRESS|LINE", "the rule and the evidence of a block's category",
+	 parse_why},
 	{GT_OPT_LEVEL, "level", 0, "LEVEL",
 	 "torch (its blocks) or driver (default: what is in use)", parse_level},
 	{GT_OPT_DEVICE, "device", 'd', "N", "only this GPU, as the program numbers it",
@@ -340,7 +353,6 @@ int gt_parse_args(const struct gt_command *command, int argc, char **argv, struc
 		.command = command,
 		.device = GT_ANY_DEVICE,
 		.total = GT_TOTAL_IN_USE,
-		.to_us = UINT64_MAX,
 		.operands = calloc((size_t)argc + 1, sizeof(char *)),
 	};
 	return parse(command, argc, argv, ret);

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cmd/session.h"
+#include "cmd/part.h"
 #include "model/segments.h"
 #include "model/steps.h"
 #include "model/xalloc.h"
@@ -44,9 +44,10 @@ struct shot {
 
 static const char *when_name(struct gt_when when)
 {
-	static const char *const names[] = {
-		[GT_WHEN_PEAK] = "peak", [GT_WHEN_OOM] = "oom", [GT_WHEN_END] = "end",
-		[GT_WHEN_STEP] = "step"};
+	static const char *const names[] = {[GT_WHEN_PEAK] = "peak",
+					    [GT_WHEN_OOM] = "oom",
+					    [GT_WHEN_END] = "end",
+					    [GT_WHEN_STEP] = "step"};
 
 	return when.kind == GT_WHEN_TIME ? "time" : names[when.kind];
 }
@@ -449,10 +450,15 @@ static int snapshot(const struct gt_args *args, struct gt_input *input)
 {
 	struct shot *shot = gt_xcalloc(1, sizeof(*shot));
 	struct gt_error err;
-	int status;
+	struct gt_when when = {.kind = GT_WHEN_END};
+	int status = args->at_set ? gt_when_time(args, input->trace, &when) : 0;
 
+	if (status) {
+		free(shot);
+		return status;
+	}
 	shot->trace = input->trace;
-	shot->when = args->at_set ? args->at : (struct gt_when){.kind = GT_WHEN_END};
+	shot->when = when;
 	if (shot->when.kind == GT_WHEN_STEP)
 		shot->answers = gt_input_answers(input);
 	shot->share = 1;

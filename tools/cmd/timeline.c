@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gputrace timeline: what was in use and held over time. */
 #include <stdlib.h>
-#include "cmd/session.h"
+#include "cmd/part.h"
 #include "model/series.h"
 #include "model/xalloc.h"
 #include "out/json.h"
@@ -15,27 +15,40 @@ struct span {
 	uint64_t from_us, to_us;
 };
 
-/* What was asked for, as far as the history reaches. */
-static struct span span_of(const struct gt_args *args, const struct gt_place *place)
+/* What was asked for, as far as the history reaches. 0, or the exit status. */
+static int span_of(const struct gt_args *args, const struct gt_place *place, struct span *ret)
 {
-	struct span span = {args->from_us, place->input->trace->last_us};
+	struct span span = {0, place->input->trace->last_us};
+	struct gt_parts parts;
 
-	if (args->to_us < span.to_us)
-		span.to_us = args->to_us;
+	if (gt_part_asked(args)) {
+		int status = gt_parts_get(args, place->input->trace, &parts);
+
+		if (status)
+			return status;
+		span.from_us = parts.parts[0].from_us;
+		if (parts.parts[0].to_us < span.to_us)
+			span.to_us = parts.parts[0].to_us;
+		gt_parts_clear(&parts);
+	}
 	if (place->lane->history_us > span.from_us)
 		span.from_us = place->lane->history_us;
 	if (span.from_us > span.to_us)
 		span.from_us = span.to_us;
-	return span;
+	*ret = span;
+	return 0;
 }
 
-static int get_series(const struct gt_place *place, struct span span, size_t slices,
-		      struct gt_series *ret)
+static int get_series(const struct gt_args *args, const struct gt_place *place, size_t slices,
+		      struct span *ret_span, struct gt_series *ret)
 {
 	struct gt_error err = {0};
+	int status = span_of(args, place, ret_span);
 
-	if (gt_series_get(place->input->trace, place->lane_index, span.from_us, span.to_us, slices,
-			  ret, &err))
+	if (status)
+		return status;
+	if (gt_series_get(place->input->trace, place->lane_index, ret_span->from_us,
+			  ret_span->to_us, slices, ret, &err))
 		return gt_message_error(&err);
 	return 0;
 }
@@ -75,10 +88,10 @@ static int plot(struct gt_out *out, const struct gt_args *args, const struct gt_
 {
 	const struct gt_place *place = gt_tightest(places, GT_TOTAL_IN_USE);
 	const struct gt_ctr *ctr = &place->lane->ctr;
-	struct span span = span_of(args, place);
+	struct span span;
 	char device[GT_DEVICE_TEXT], used[GT_SIZE_TEXT], held[GT_SIZE_TEXT];
 	struct gt_series series;
-	int status = get_series(place, span, gt_plot_columns(out), &series);
+	int status = get_series(args, place, gt_plot_columns(out), &span, &series);
 
 	if (status)
 		return status;
@@ -131,8 +144,9 @@ static int table(struct gt_out *out, const struct gt_args *args, const struct gt
 	for (size_t i = 0; !status && i < places->count; i++) {
 		const struct gt_place *place = &places->places[i];
 		struct gt_series series;
+		struct span span;
 
-		status = get_series(place, span_of(args, place), slices_of(args), &series);
+		status = get_series(args, place, slices_of(args), &span, &series);
 		if (status)
 			break;
 		add_points(result, place, &series);
@@ -160,38 +174,41 @@ static json_t *json_points(const struct gt_series *series)
 	return points;
 }
 
+json_t *gt_json_timeline(const struct gt_place *place, json_t *points, json_t *ranges)
+{
+	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "pid",
+			 (json_int_t)place->input->trace->header.pid, "ordinal",
+			 gt_json_ordinal(place->lane->device), "device_total",
+			 gt_json_number(place->device_total, place->device_total), "history_starts",
+			 gt_json_seconds(place->lane->history_us, true), "points", points, "ranges",
+			 ranges);
+}
+
 static int json(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)
 {
 	json_t *answer = gt_json_answer("timeline"), *devices = json_array();
-	int status = 0;
 
-	for (size_t i = 0; !status && i < places->count; i++) {
+	for (size_t i = 0; i < places->count; i++) {
 		const struct gt_place *place = &places->places[i];
 		struct gt_series series;
+		struct span span;
+		int status = get_series(args, place, slices_of(args), &span, &series);
 
-		status = get_series(place, span_of(args, place), slices_of(args), &series);
 		if (status)
-			break;
-		json_array_append_new(
-			devices,
-			json_pack("{s:I, s:o, s:o, s:o, s:o}", "pid",
-				  (json_int_t)place->input->trace->header.pid, "ordinal",
-				  gt_json_ordinal(place->lane->device), "device_total",
-				  gt_json_number(place->device_total, place->device_total),
-				  "history_starts", gt_json_seconds(place->lane->history_us, true),
-				  "points", json_points(&series)));
+			return status;
+		json_array_append_new(devices,
+				      gt_json_timeline(place, json_points(&series), json_array()));
 		gt_series_clear(&series);
 	}
 	json_object_set_new(answer, "devices", devices);
-	if (status)
-		json_decref(answer);
-	else
-		gt_json_print(out, answer);
-	return status;
+	gt_json_print(out, answer);
+	return 0;
 }
 
 static int print(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)
 {
+	if (args->range)
+		return gt_print_ranges(out, args, places);
 	if (out->format == GT_FORMAT_JSON)
 		return json(out, args, places);
 	if (out->format == GT_FORMAT_TEXT && out->terminal && !args->points && !args->all &&

@@ -15,6 +15,7 @@ enum gt_when_kind {
 	GT_WHEN_TIME,
 	GT_WHEN_STEP,  /* its end, or that of a phase of it: to be resolved, see answers.h */
 	GT_WHEN_EVENT, /* after an event of the lane */
+	GT_WHEN_NAME,  /* of a mark or range: to be resolved, see part.h */
 };
 
 struct gt_when {
@@ -23,6 +24,7 @@ struct gt_when {
 	uint64_t seq;	    /* GT_WHEN_EVENT */
 	unsigned int step;  /* GT_WHEN_STEP, from 1 */
 	unsigned int phase; /* enum gt_phase; 0 = the whole step */
+	const char *name;   /* GT_WHEN_NAME */
 };
 
 #define GT_STREAM_MIXED	  (-1)

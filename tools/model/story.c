@@ -182,6 +182,14 @@ static void tick(struct making *making, const struct gt_event *event)
 	};
 }
 
+/* What the program said, once: the copies on the lanes of devices are left out. */
+static bool is_tick(const struct gt_trace_lane *lane, const struct gt_event *event)
+{
+	return (event->op == GT_OP_MARK || event->op == GT_OP_PUSH || event->op == GT_OP_POP ||
+		event->op == GT_OP_STEP) &&
+	       (lane->device == GT_DEVICE_HOST || !event->extra);
+}
+
 static void add_event(struct making *making, const struct gt_event *event)
 {
 	const struct gt_trace *trace = making->story->trace;
@@ -189,10 +197,11 @@ static void add_event(struct making *making, const struct gt_event *event)
 
 	while (lane < trace->lane_count && trace->lanes[lane].lane != event->lane)
 		lane++;
-	if (event->op == GT_OP_MARK || event->op == GT_OP_PUSH || event->op == GT_OP_POP ||
-	    event->op == GT_OP_STEP)
+	if (lane == trace->lane_count)
+		return;
+	if (is_tick(&trace->lanes[lane], event))
 		tick(making, event);
-	if (lane == trace->lane_count || !counts(&trace->lanes[lane], event->site))
+	if (!counts(&trace->lanes[lane], event->site))
 		return;
 	if (event->op == GT_OP_ALLOC)
 		birth(making, lane, event);
