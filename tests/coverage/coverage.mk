@@ -1,7 +1,7 @@
 # Coverage: every hook through every way to the driver; the simulator's books against the trace; real
-# runtimes and clients. `make check-coverage` is all of it, check-ledger the everyday part.
+# runtimes and clients. `make check-coverage` is all of it, the suites in CHECKS the everyday part.
 
-CHECKS += ledger
+CHECKS += ledger matrix
 COVERAGE := $(O)/tests/coverage
 
 $(COVERAGE)/libcheckpoint.so: tests/coverage/checkpoint.c
@@ -9,6 +9,14 @@ $(COVERAGE)/libcheckpoint.so: tests/coverage/checkpoint.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS_ALL) -fPIC -shared -o $@ $<
 
-.PHONY: check-ledger
+$(COVERAGE)/libways.so: tests/coverage/ways.c $(O)/sim/libcuda.so.1
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) -D_GNU_SOURCE -fPIC -shared -o $@ $^ -ldl
+
+.PHONY: check-ledger check-matrix
 check-ledger: all $(COVERAGE)/libcheckpoint.so
 	$(Q)O=$(O) $(PYTHON) tests/coverage/ledger 100000 1000
+
+check-matrix: all $(if $(CUDA13),$(COVERAGE)/libways.so)
+	$(Q)$(if $(CUDA13),O=$(O) $(PYTHON) tests/coverage/matrix,echo "skip matrix: no CUDA headers here")

@@ -7,7 +7,7 @@ INTERPOSE := $(O)/tests/interpose
 INTERPOSE_CC = $(CC) $(CFLAGS_ALL) -D_GNU_SOURCE $(filter %.c,$^)
 INTERPOSE_BIN = $(addprefix $(INTERPOSE)/,reach lookup libother_dlsym.so libdriver_names.so absent libearly.so \
 	odd strange/libcuda.so.1 strange/libodd_inner.so two/program \
-	$(if $(CUDA13),reach-elf children runtime-13) $(if $(CUDA12),runtime-12))
+	$(if $(CUDA13),reach-elf children runtime-13 runtime-static) $(if $(CUDA12),runtime-12))
 
 # Which of them can be built is known once the headers have been looked for, so not before the recipe.
 .PHONY: check-interpose
@@ -39,6 +39,11 @@ $(INTERPOSE)/runtime-%: tests/interpose/runtime.c $(O)/sim/libcudart.so.%
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(INTERPOSE_CC) -o $@ $(O)/sim/libcudart.so.$* -ldl
+
+$(INTERPOSE)/runtime-static: tests/interpose/runtime.c $(O)/sim/libcudart_static.a
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(INTERPOSE_CC) -o $@ $(filter %.a,$^) -ldl -pthread
 
 $(INTERPOSE)/libfirst.so $(INTERPOSE)/libsecond.so: $(INTERPOSE)/lib%.so: tests/interpose/lookup_lib.c
 	$(call say,CC,$@)
