@@ -94,6 +94,33 @@ static const struct gt_command commands[] = {
 			    "  gputrace peak --range forward run.gtrace\n",
 	},
 	{
+		.name = "growth",
+		.run = gt_cmd_growth,
+		.options = GT_OPT_TABLE,
+		.operands = FILES,
+		.min_operands = 1,
+		.max_operands = ANY,
+		.summary = "what stays after each step",
+		.text = "Bytes that outlive the step after the one that made them, by line:\n"
+			"slope per step, in how many steps, how much by now. Needs 10 steps.",
+		.examples = "  gputrace growth gputrace.python3.11.48377.gtrace\n"
+			    "  gputrace growth --format json run.gtrace | jq .sites[0].where\n",
+	},
+	{
+		.name = "steps",
+		.run = gt_cmd_steps,
+		.options = GT_OPT_TABLE | GT_OPT_LEVEL,
+		.operands = FILES,
+		.min_operands = 1,
+		.max_operands = ANY,
+		.summary = "one row per training step",
+		.text = "Steps come from the program's marks, or are inferred from its backward\n"
+			"passes. Per step: the peak and its phase, held, the end, what was\n"
+			"carried in from the step before, allocations, time.",
+		.examples = "  gputrace steps run.gtrace\n"
+			    "  gputrace steps --format csv run.gtrace > steps.csv\n",
+	},
+	{
 		.name = "timeline",
 		.run = gt_cmd_timeline,
 		.options = GT_OPT_TABLE | GT_OPT_POINTS | GT_OPT_PART,

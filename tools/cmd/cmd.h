@@ -87,6 +87,8 @@ int gt_cmd_run(struct gt_args *args);
 int gt_cmd_summary(struct gt_args *args);
 int gt_cmd_at(struct gt_args *args);
 int gt_cmd_peak(struct gt_args *args);
+int gt_cmd_steps(struct gt_args *args);
+int gt_cmd_growth(struct gt_args *args);
 int gt_cmd_oom(struct gt_args *args);
 int gt_cmd_timeline(struct gt_args *args);
 int gt_cmd_diff(struct gt_args *args);

@@ -53,6 +53,14 @@ struct gt_places gt_places_of(const struct gt_args *args, struct gt_session *ses
 /* 0, or the exit status after saying that --device names none of them. */
 int gt_check_places(const struct gt_args *args, const struct gt_places *places);
 
+/*
+ * The frame of a command about devices: opens the traces and the destination, calls print with the
+ * places, closes all. Returns the exit status.
+ */
+int gt_run_places(struct gt_args *args,
+		  int (*print)(struct gt_out *out, const struct gt_args *args,
+			       const struct gt_places *places));
+
 /* The place whose peak of the total comes closest to what its card has; NULL if there is none. */
 const struct gt_place *gt_tightest(const struct gt_places *places, enum gt_total total);
 

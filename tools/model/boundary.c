@@ -418,10 +418,33 @@ static void infer(const struct gt_story *story, const struct gt_passes *passes,
 	free(opening.opens);
 }
 
+/* The program's own steps. A note stands on each lane; the first copy counts. */
+static void from_marks(const struct gt_story *story, struct gt_boundaries *ret)
+{
+	uint32_t last = 0;
+
+	for (size_t i = 0; i < story->tick_count; i++) {
+		const struct gt_tick *tick = &story->ticks[i];
+
+		if (tick->op != GT_OP_STEP || (ret->count && tick->text <= last))
+			continue;
+		last = tick->text;
+		*GT_PUSH(ret->starts, ret->count) = tick->position + 1;
+	}
+	if (!ret->count)
+		return;
+	ret->source = GT_STEPS_MARKS;
+	ret->confidence = 1;
+	ret->setup = ret->starts[0];
+}
+
 struct gt_boundaries gt_boundaries_of(const struct gt_story *story, const struct gt_passes *passes)
 {
 	struct gt_boundaries ret = {.end = story->exit};
 
+	from_marks(story, &ret);
+	if (ret.count)
+		return ret;
 	if (passes->count)
 		infer(story, passes, &ret);
 	else

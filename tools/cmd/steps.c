@@ -1,0 +1,359 @@
+/* SPDX-License-Identifier: MIT */
+/* gputrace steps: one row per training step, and which of them sets the peak. */
+#include "cmd/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "model/growth.h"
+#include "model/steps.h"
+#include "model/xalloc.h"
+#include "out/json.h"
+#include "out/table.h"
+
+struct view {
+	const struct gt_place *place;
+	const struct gt_answers *answers;
+	struct gt_steps steps;
+	struct gt_growth growth;
+};
+
+static int open_view(const struct gt_args *args, const struct gt_place *place, struct view *ret)
+{
+	struct gt_error err = {0};
+
+	*ret = (struct view){.place = place, .answers = gt_input_answers(place->input)};
+	if (!ret->answers)
+		return 0;
+	if (gt_steps_get(ret->answers, place->lane_index, args->total, &ret->steps, &err))
+		return gt_message_error(&err);
+	ret->growth = gt_growth_of(ret->answers, place->lane_index);
+	return 0;
+}
+
+static void close_view(struct view *view)
+{
+	gt_growth_clear(&view->growth);
+	gt_steps_clear(&view->steps);
+}
+
+/* ---- where the steps come from ------------------------------------------------------------------ */
+
+/* "train.py:27": the call of backward() that the steps were inferred from. To be freed. */
+static char *anchor_text(const struct view *view)
+{
+	const struct gt_passes *passes = &view->answers->passes;
+
+	if (view->steps.source == GT_STEPS_MARKS)
+		return gt_xstrdup("the program's marks");
+	if (!passes->count || !passes->passes[0].call)
+		return gt_xstrdup("backward passes");
+	return gt_where_text(view->place->input, passes->passes[0].call);
+}
+
+static void print_source(struct gt_out *out, const struct view *view, enum gt_unit unit)
+{
+	char device[GT_DEVICE_TEXT];
+	char *anchor = anchor_text(view);
+
+	gt_line(out, GT_PLAIN, "%zu%s steps, %s from %s, count from 1. %s, %s.", view->steps.count,
+		view->steps.count < 5 ? " (few)" : "",
+		view->steps.source == GT_STEPS_MARKS ? "taken" : "inferred", anchor,
+		gt_device_text(view->place->lane->device, device), gt_unit_name(unit));
+	free(anchor);
+}
+
+/* ---- text ------------------------------------------------------------------------------------------ */
+
+static bool largest_input(const struct gt_steps *steps, size_t index)
+{
+	bool other = false;
+
+	for (size_t i = 0; i < steps->count; i++) {
+		if (steps->steps[i].inputs > steps->steps[index].inputs)
+			return false;
+		other |= steps->steps[i].inputs < steps->steps[index].inputs;
+	}
+	return other && steps->steps[index].inputs;
+}
+
+static void print_answer(struct gt_out *out, const struct view *view, enum gt_unit unit)
+{
+	const struct gt_steps *steps = &view->steps;
+	int64_t divisor = gt_unit_bytes(unit);
+	char slope[GT_SIZE_TEXT];
+	char *grows = gt_xstrdup(view->growth.enough ? " No growth." : "");
+
+	if (view->growth.slope > 0) {
+		free(grows);
+		grows = gt_xasprintf(" Grows %s per step.",
+				     gt_size_text((uint64_t)view->growth.slope, slope));
+	}
+	gt_line(out, GT_BOLD, "Usual peak %lld %s; worst %lld in step %zu%s.%s",
+		(long long)gt_round_to((int64_t)steps->steps[steps->usual].peak, divisor),
+		gt_unit_name(unit),
+		(long long)gt_round_to((int64_t)steps->steps[steps->worst].peak, divisor),
+		steps->worst + 1, largest_input(steps, steps->worst) ? " (largest input)" : "",
+		grows);
+	free(grows);
+}
+
+static const struct gt_field fields[] = {
+	{"step", "step", GT_FIELD_TEXT, GT_SHOW_ALWAYS},
+	{"peak_allocated", "peak", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
+	{"peak_phase", "peak in", GT_FIELD_TEXT, GT_SHOW_ALWAYS},
+	{"forward", NULL, GT_FIELD_BYTES, GT_SHOW_WIDE},
+	{"backward", NULL, GT_FIELD_BYTES, GT_SHOW_WIDE},
+	{"optimizer", NULL, GT_FIELD_BYTES, GT_SHOW_WIDE},
+	{"peak_reserved", "held", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
+	{"end_allocated", "end", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
+	{"carried_in", "carried in", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
+	{"allocations", "allocs", GT_FIELD_COUNT, GT_SHOW_ALWAYS},
+	{"frees", NULL, GT_FIELD_COUNT, GT_SHOW_WIDE},
+	{"moved", "moved", GT_FIELD_BYTES, GT_SHOW_WIDE},
+	{"input", "input", GT_FIELD_BYTES, GT_SHOW_WIDE},
+	{"milliseconds", "ms", GT_FIELD_COUNT, GT_SHOW_ALWAYS},
+	{"note", "note", GT_FIELD_TEXT, GT_SHOW_ALWAYS},
+};
+
+static const char *note_of(const struct view *view, size_t index)
+{
+	if (index == view->steps.worst)
+		return largest_input(&view->steps, index) ? "largest input" : "largest";
+	if (view->steps.steps[index].cut && view->place->input->trace->header.exit_us)
+		return "then exit";
+	return index == 0 ? "warm-up" : "";
+}
+
+static void put_bytes(struct gt_table *table, uint64_t bytes, bool known)
+{
+	if (known)
+		gt_table_number(table, (int64_t)bytes);
+	else
+		gt_table_unknown(table);
+}
+
+/* Rows [first, last] as one: the most of each. */
+static void add_row(struct gt_table *table, const struct view *view, size_t first, size_t last)
+{
+	struct gt_step step = view->steps.steps[first];
+	char *name = first == last ? gt_xasprintf("%zu", first + 1)
+				   : gt_xasprintf("%zu-%zu", first + 1, last + 1);
+	char *alike = gt_xasprintf("%zu alike", last - first + 1);
+
+	for (size_t i = first + 1; i <= last; i++)
+		if (view->steps.steps[i].peak > step.peak)
+			step = view->steps.steps[i];
+	gt_table_row(table, 0, 0, first == view->steps.worst && first == last ? GT_ROW_ACT : 0);
+	gt_table_text(table, name);
+	put_bytes(table, step.peak, true);
+	gt_table_text(table, gt_phase_name(step.peak_phase));
+	for (int phase = GT_PHASE_FORWARD; phase <= GT_PHASE_OPTIMIZER; phase++)
+		put_bytes(table, step.phase_peaks[phase], step.phase_peaks[phase]);
+	put_bytes(table, step.peak_reserved, true);
+	put_bytes(table, step.end_bytes, !step.cut);
+	put_bytes(table, step.carried_in, true);
+	gt_table_number(table, (int64_t)step.allocs);
+	gt_table_number(table, (int64_t)step.frees);
+	put_bytes(table, step.alloc_bytes, true);
+	put_bytes(table, step.inputs, step.inputs);
+	gt_table_number(table, (int64_t)((step.to_us - step.from_us + 500) / 1000));
+	gt_table_text(table, first == last ? note_of(view, first) : alike);
+	free(alike);
+	free(name);
+}
+
+/* The first, the worst and the last two steps always stand for themselves. */
+static bool stands_alone(const struct gt_steps *steps, size_t index)
+{
+	return index < 2 || index == steps->worst || index + 2 >= steps->count;
+}
+
+/* Consecutive steps are one row where there is no room for all: peaks within 1 % first, then more. */
+static size_t run_end(const struct gt_steps *steps, size_t from, unsigned int percent)
+{
+	uint64_t low = steps->steps[from].peak, high = low;
+	size_t to = from;
+
+	if (stands_alone(steps, from))
+		return from;
+	while (to + 1 < steps->count && !stands_alone(steps, to + 1)) {
+		uint64_t peak = steps->steps[to + 1].peak;
+
+		low = peak < low ? peak : low;
+		high = peak > high ? peak : high;
+		if (high - low > high * percent / 100)
+			break;
+		to++;
+	}
+	return to;
+}
+
+static size_t count_rows(const struct gt_steps *steps, unsigned int percent)
+{
+	size_t rows = 0;
+
+	for (size_t i = 0; i < steps->count; rows++)
+		i = run_end(steps, i, percent) + 1;
+	return rows;
+}
+
+static void print_table(struct gt_out *out, const struct view *view, enum gt_unit unit, bool cut)
+{
+	struct gt_table *table = gt_table_new(fields, sizeof(fields) / sizeof(fields[0]));
+	const struct gt_steps *steps = &view->steps;
+	size_t room = gt_screen_rows(out, 6);
+	unsigned int percent = 0;
+
+	while (cut && room && percent < 100 && count_rows(steps, percent) > room)
+		percent = percent ? 2 * percent : 1;
+	gt_table_unit(table, unit);
+	for (size_t i = 0; i < steps->count;) {
+		size_t last = cut && percent ? run_end(steps, i, percent) : i;
+
+		add_row(table, view, i, last);
+		i = last + 1;
+	}
+	gt_table_print(table, out, 0);
+	gt_table_free(table);
+}
+
+/* Steps behind the first: their spread and speed. */
+static void print_spread(struct gt_out *out, const struct view *view, enum gt_unit unit)
+{
+	const struct gt_steps *steps = &view->steps;
+	uint64_t low = UINT64_MAX, high = 0, us = 0;
+	int64_t divisor = gt_unit_bytes(unit);
+
+	for (size_t i = 1; i < steps->count; i++) {
+		low = steps->steps[i].peak < low ? steps->steps[i].peak : low;
+		high = steps->steps[i].peak > high ? steps->steps[i].peak : high;
+		us += steps->steps[i].to_us - steps->steps[i].from_us;
+	}
+	if (steps->count < 2)
+		return;
+	gt_line(out, GT_PLAIN, "2-%zu: peak %lld to %lld, %.1f steps/s.", steps->count,
+		(long long)gt_round_to((int64_t)low, divisor),
+		(long long)gt_round_to((int64_t)high, divisor),
+		us ? (double)(steps->count - 1) * 1e6 / (double)us : 0);
+	gt_line(out, GT_PLAIN,
+		"Carried in: made in the step before, freed in this one. Peaks: most in use.");
+}
+
+static void print_none(struct gt_out *out, const struct view *view)
+{
+	gt_line(out, GT_BOLD, "No steps found%s.",
+		!view->answers		       ? ": no torch in this trace"
+		: !view->answers->passes.count ? ": no backward pass, and the program set no marks"
+		: view->answers->passes.count < 3 ? ": fewer than three backward passes"
+						  : ": backward passes follow no regular pattern");
+	if (view->answers && view->answers->passes.count)
+		gt_line(out, GT_PLAIN, "Backward passes: %zu.", view->answers->passes.count);
+}
+
+static void print_text(struct gt_out *out, const struct view *view)
+{
+	const struct gt_steps *steps = &view->steps;
+	enum gt_unit unit;
+
+	if (!steps->count) {
+		print_none(out, view);
+		gt_print_loss(out, view->place->input->trace);
+		return;
+	}
+	unit = gt_unit_for(steps->steps[steps->worst].peak);
+	print_answer(out, view, unit);
+	print_source(out, view, unit);
+	print_table(out, view, unit, out->terminal && !out->all);
+	print_spread(out, view, unit);
+	gt_print_loss(out, view->place->input->trace);
+	gt_next(out, "next: gputrace at step:%zu FILE     gputrace growth FILE", steps->worst + 1);
+}
+
+/* ---- JSON -------------------------------------------------------------------------------------------- */
+
+static json_t *json_step(const struct gt_step *step, size_t number)
+{
+	return json_pack("{s:I, s:b, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:s, s:o}",
+			 "step", (json_int_t)number, "warm_up", number == 1, "peak_allocated",
+			 (json_int_t)step->peak, "peak_reserved", (json_int_t)step->peak_reserved,
+			 "end_allocated", gt_json_number(step->end_bytes, !step->cut), "carried_in",
+			 (json_int_t)step->carried_in, "allocations", (json_int_t)step->allocs,
+			 "frees", (json_int_t)step->frees, "moved", (json_int_t)step->alloc_bytes,
+			 "input", (json_int_t)step->inputs, "starts",
+			 gt_json_seconds(step->from_us, true), "seconds",
+			 gt_json_seconds(step->to_us - step->from_us, true), "peak_phase",
+			 gt_phase_name(step->peak_phase), "phases",
+			 json_pack("{s:I, s:I, s:I, s:I}", "forward",
+				   (json_int_t)step->phase_peaks[GT_PHASE_FORWARD], "backward",
+				   (json_int_t)step->phase_peaks[GT_PHASE_BACKWARD], "optimizer",
+				   (json_int_t)step->phase_peaks[GT_PHASE_OPTIMIZER], "after",
+				   (json_int_t)step->phase_peaks[GT_PHASE_AFTER]));
+}
+
+static json_t *json_place(const struct view *view)
+{
+	json_t *steps = json_array();
+
+	for (size_t i = 0; i < view->steps.count; i++)
+		json_array_append_new(steps, json_step(&view->steps.steps[i], i + 1));
+	return json_pack("{s:I, s:o, s:s, s:f, s:i, s:I, s:o}", "pid",
+			 (json_int_t)view->place->input->trace->header.pid, "device",
+			 gt_json_ordinal(view->place->lane->device), "source",
+			 gt_step_source_name(view->steps.source), "confidence",
+			 view->steps.confidence, "first_step", 1, "backward_passes",
+			 (json_int_t)(view->answers ? view->answers->passes.count : 0), "steps",
+			 steps);
+}
+
+/* The keys of the first device stand at the top too: most runs have one. */
+static int json(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)
+{
+	json_t *answer = gt_json_answer("steps"), *devices = json_array(), *first;
+	int status = 0;
+
+	for (size_t i = 0; !status && i < places->count; i++) {
+		struct view view;
+
+		status = open_view(args, &places->places[i], &view);
+		if (!status)
+			json_array_append_new(devices, json_place(&view));
+		close_view(&view);
+	}
+	first = json_array_get(devices, 0);
+	json_object_set(answer, "source", first ? json_object_get(first, "source") : json_null());
+	json_object_set(answer, "confidence",
+			first ? json_object_get(first, "confidence") : json_null());
+	json_object_set_new(answer, "first_step", json_integer(1));
+	json_object_set(answer, "steps", first ? json_object_get(first, "steps") : json_array());
+	json_object_set_new(answer, "devices", devices);
+	gt_json_print(out, answer);
+	return status;
+}
+
+static int print(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)
+{
+	bool one = out->terminal && !args->all && out->format == GT_FORMAT_TEXT;
+	const struct gt_place *only = one ? gt_tightest(places, args->total) : NULL;
+	int status = 0;
+
+	if (args->format == GT_FORMAT_JSON)
+		return json(out, args, places);
+	for (size_t i = 0; !status && i < places->count; i++) {
+		struct view view;
+
+		if (only && only != &places->places[i])
+			continue;
+		status = open_view(args, &places->places[i], &view);
+		if (!status && out->format == GT_FORMAT_TEXT)
+			print_text(out, &view);
+		else if (!status && view.steps.count)
+			print_table(out, &view, GT_UNIT_MIB, false);
+		close_view(&view);
+	}
+	return status;
+}
+
+int gt_cmd_steps(struct gt_args *args)
+{
+	return gt_run_places(args, print);
+}
