@@ -76,6 +76,11 @@ static bool largest_input(const struct gt_steps *steps, size_t index)
 	return other && steps->steps[index].inputs;
 }
 
+static bool stands_out(const struct gt_steps *steps)
+{
+	return steps->steps[steps->worst].peak > steps->steps[steps->usual].peak;
+}
+
 static void print_answer(struct gt_out *out, const struct view *view, enum gt_unit unit)
 {
 	const struct gt_steps *steps = &view->steps;
@@ -87,6 +92,13 @@ static void print_answer(struct gt_out *out, const struct view *view, enum gt_un
 		free(grows);
 		grows = gt_xasprintf(" Grows %s per step.",
 				     gt_size_text((uint64_t)view->growth.slope, slope));
+	}
+	if (!stands_out(steps)) {
+		gt_line(out, GT_BOLD, "Peak %lld %s in each step.%s",
+			(long long)gt_round_to((int64_t)steps->steps[steps->usual].peak, divisor),
+			gt_unit_name(unit), grows);
+		free(grows);
+		return;
 	}
 	gt_line(out, GT_BOLD, "Usual peak %lld %s; worst %lld in step %zu%s.%s",
 		(long long)gt_round_to((int64_t)steps->steps[steps->usual].peak, divisor),
@@ -101,9 +113,9 @@ static const struct gt_field fields[] = {
 	{"step", "step", GT_FIELD_TEXT, GT_SHOW_ALWAYS},
 	{"peak_allocated", "peak", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
 	{"peak_phase", "peak in", GT_FIELD_TEXT, GT_SHOW_ALWAYS},
-	{"forward", NULL, GT_FIELD_BYTES, GT_SHOW_WIDE},
-	{"backward", NULL, GT_FIELD_BYTES, GT_SHOW_WIDE},
-	{"optimizer", NULL, GT_FIELD_BYTES, GT_SHOW_WIDE},
+	{"forward", "forward", GT_FIELD_BYTES, GT_SHOW_WIDE},
+	{"backward", "backward", GT_FIELD_BYTES, GT_SHOW_WIDE},
+	{"optimizer", "optimizer", GT_FIELD_BYTES, GT_SHOW_WIDE},
 	{"peak_reserved", "held", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
 	{"end_allocated", "end", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
 	{"carried_in", "carried in", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
@@ -117,7 +129,7 @@ static const struct gt_field fields[] = {
 
 static const char *note_of(const struct view *view, size_t index)
 {
-	if (index == view->steps.worst)
+	if (index == view->steps.worst && stands_out(&view->steps))
 		return largest_input(&view->steps, index) ? "largest input" : "largest";
 	if (view->steps.steps[index].cut && view->place->input->trace->header.exit_us)
 		return "then exit";
@@ -143,7 +155,10 @@ static void add_row(struct gt_table *table, const struct view *view, size_t firs
 	for (size_t i = first + 1; i <= last; i++)
 		if (view->steps.steps[i].peak > step.peak)
 			step = view->steps.steps[i];
-	gt_table_row(table, 0, 0, first == view->steps.worst && first == last ? GT_ROW_ACT : 0);
+	gt_table_row(table, 0, 0,
+		     first == view->steps.worst && first == last && stands_out(&view->steps)
+			     ? GT_ROW_ACT
+			     : 0);
 	gt_table_text(table, name);
 	put_bytes(table, step.peak, true);
 	gt_table_text(table, gt_phase_name(step.peak_phase));
