@@ -200,6 +200,12 @@ void gt_record_mark(enum gt_op op, uint64_t source, uint64_t range, uint32_t aux
 /* Is the key alive, on which lane (device ordinal), with what size? For hooks that need the block. */
 bool gt_lookup(int device, enum gt_space space, uint64_t addr, int *ret_device, uint64_t *ret_size);
 
+/* ---- doctor.c: what gputrace doctor wants to know; nothing unless it asks -------------------- */
+
+/* entry: the hook that was handed out, "-" another function, "!" none; pc: of who asked. */
+void gt_doctor_resolved(const char *via, const char *name, const char *entry, uint64_t pc);
+void gt_doctor_objects(void);
+
 /* ---- marks.c: what the program says of itself ----------------------------------------------- */
 
 struct gt_note { /* kept for as long as the process lives: a text */

@@ -4,12 +4,13 @@
 
 P	:= $(O)/preload
 NOP_SRC := preload/nop.c preload/resolve.c preload/elf.c preload/hook_runtime.c \
+	   preload/doctor.c preload/os.c \
 	   preload/dlsym_x86_64.S preload/dlsym_aarch64.S
 LIB_SRC := $(filter-out preload/nop.c,$(wildcard preload/*.c preload/*.S))
 NOP_OBJ := $(NOP_SRC:preload/%=$(P)/%.o)
 LIB_OBJ := $(LIB_SRC:preload/%=$(P)/%.o)
 RECORDER_SRC := $(addprefix preload/,os.c options.c start.c fork.c file.c extent.c clock.c defs.c \
-	index.c site.c lane.c commit.c ring.c columns.c oom.c nvml.c marks.c)
+	index.c site.c lane.c commit.c ring.c columns.c oom.c nvml.c marks.c doctor.c)
 
 DEPS	+= libzstd-dev libxxhash-dev
 ALL	+= $(if $(wildcard preload/stack_native.c),$(O)/libgputrace.so) $(O)/libgputrace-nop.so

@@ -97,12 +97,21 @@ static void forget_driver(void)
 
 /* ---- handing out ours ------------------------------------------------------------------------ */
 
-static void *substitute(void *real)
+static const struct driver_entry *entry_of(void *real)
 {
-	for (size_t i = 0; i < ENTRIES; i++)
+	for (size_t i = 0; real && i < ENTRIES; i++)
 		if (*real_of(&entries[i]) == real && entries[i].wrapper)
-			return entries[i].wrapper;
-	return real;
+			return &entries[i];
+	return NULL;
+}
+
+/* What the code at pc gets that asked for a name and would have got the real function. */
+static void *substitute(void *real, const char *via, const char *name, void *pc)
+{
+	const struct driver_entry *e = entry_of(real);
+
+	gt_doctor_resolved(via, name, e ? e->name : real ? "-" : "!", (uint64_t)pc);
+	return e ? e->wrapper : real;
 }
 
 /* The C part of dlsym: a name cu[A-Z]* on a real handle, where the caller's identity plays no role.
@@ -116,10 +125,9 @@ void *gt_dlsym_handle(void *handle, const char *name)
 	if (!gt_real_dlsym)
 		return NULL;
 	real = gt_real_dlsym(handle, name);
-	if (!real)
-		return NULL;
-	gt_driver_find();
-	return substitute(real);
+	if (real)
+		gt_driver_find();
+	return substitute(real, "dlsym", name, __builtin_return_address(0));
 }
 
 void *gt_dlvsym_handle(void *handle, const char *name, const char *version)
@@ -131,10 +139,9 @@ void *gt_dlvsym_handle(void *handle, const char *name, const char *version)
 	if (!gt_real_dlvsym)
 		return NULL;
 	real = gt_real_dlvsym(handle, name, version);
-	if (!real)
-		return NULL;
-	gt_driver_find();
-	return substitute(real);
+	if (real)
+		gt_driver_find();
+	return substitute(real, "dlvsym", name, __builtin_return_address(0));
 }
 
 int cuGetProcAddress(const char *name, void **out, int version, uint64_t flags)
@@ -144,8 +151,8 @@ int cuGetProcAddress(const char *name, void **out, int version, uint64_t flags)
 	if (!GT_HAVE(cuGetProcAddress))
 		return GT_CUDA_NOT_INITIALIZED;
 	rc = gt_driver.cuGetProcAddress(name, out, version, flags);
-	if (!rc && out && *out)
-		*out = substitute(*out);
+	if (!rc && out)
+		*out = substitute(*out, "cuGetProcAddress", name, __builtin_return_address(0));
 	return rc;
 }
 
@@ -158,8 +165,8 @@ int cuGetProcAddress_v2(const char *name, void **out, int version, uint64_t flag
 	if (!GT_HAVE(cuGetProcAddress_v2))
 		return GT_CUDA_NOT_INITIALIZED;
 	rc = gt_driver.cuGetProcAddress_v2(name, out, version, flags, status);
-	if (!rc && out && *out)
-		*out = substitute(*out);
+	if (!rc && out)
+		*out = substitute(*out, "cuGetProcAddress_v2", name, __builtin_return_address(0));
 	return rc;
 }
 

@@ -317,6 +317,7 @@ static bool start(void)
 	if (first) {
 		gt_stacks_open();
 		gt_marks_start();
+		gt_doctor_objects();
 	}
 	starting = false;
 	return on;

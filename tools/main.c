@@ -174,13 +174,18 @@ static const struct gt_command commands[] = {
 	{
 		.name = "doctor",
 		.run = gt_cmd_doctor,
-		.options = 0,
-		.operands = "",
+		.options = GT_OPT_FORMAT | GT_OPT_OUTPUT | GT_OPT_ALL,
+		.operands = "[-- COMMAND [ARGS...]]",
 		.min_operands = 0,
-		.max_operands = 0,
+		.max_operands = ANY,
 		.summary = "does recording work here: library, hooks, versions",
-		.text = "Loads the recorder in a process of its own and says what it would see.",
-		.examples = "  gputrace doctor\n",
+		.text = "Loads the recorder in a process of its own and says what it would see.\n"
+			"With a command: runs it and says which allocation calls it could make,\n"
+			"looked up how and by whom, and what else stands in the way. Its output\n"
+			"goes to standard error; no trace is kept.",
+		.examples = "  gputrace doctor\n"
+			    "  gputrace doctor -- python train.py\n",
+		.program = true,
 	},
 };
 

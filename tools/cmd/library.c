@@ -34,3 +34,19 @@ char *gt_find_library(void)
 	}
 	return found;
 }
+
+/* Behind what is there: sanitizers insist on being first. */
+void gt_set_preload(const char *library)
+{
+	const char *before = getenv("LD_PRELOAD");
+	char *value;
+
+	if (!before || !*before)
+		value = gt_xstrdup(library);
+	else if (strstr(before, library))
+		return;
+	else
+		value = gt_xasprintf("%s:%s", before, library);
+	setenv("LD_PRELOAD", value, 1);
+	free(value);
+}

@@ -21,22 +21,6 @@
 /* ---- the environment
  * ------------------------------------------------------------------------------ */
 
-/* Behind what is there: sanitizers insist on being first. */
-static void set_preload(const char *library)
-{
-	const char *before = getenv("LD_PRELOAD");
-	char *value;
-
-	if (!before || !*before)
-		value = gt_xstrdup(library);
-	else if (strstr(before, library))
-		return;
-	else
-		value = gt_xasprintf("%s:%s", before, library);
-	setenv("LD_PRELOAD", value, 1);
-	free(value);
-}
-
 static int set_environment(const struct gt_args *args)
 {
 	char *library = gt_find_library();
@@ -49,7 +33,7 @@ static int set_environment(const struct gt_args *args)
 		free(library);
 		return GT_EXIT_USAGE;
 	}
-	set_preload(library);
+	gt_set_preload(library);
 	free(library);
 	if (args->dir)
 		setenv("GPUTRACE_DIR", args->dir, 1);
