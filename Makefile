@@ -44,5 +44,19 @@ deps-apt:
 .PHONY: deps-more
 deps-more:: deps-apt
 
+# The tool finds the library beside itself (../lib), so PREFIX may be moved; DESTDIR is for packages.
+dest	:= $(DESTDIR)$(PREFIX)
+headers	:= $(wildcard include/gputrace/*.h)
+
+install: $(O)/libgputrace.so $(O)/gputrace
+	$(Q)install -d -m 755 $(dest)/bin $(dest)/lib $(dest)/include/gputrace
+	$(Q)install -m 755 $(O)/gputrace $(dest)/bin
+	$(Q)install -m 755 $(O)/libgputrace.so $(dest)/lib
+	$(Q)install -m 644 $(headers) $(dest)/include/gputrace
+
+uninstall:
+	$(Q)rm -f $(dest)/bin/gputrace $(dest)/lib/libgputrace.so $(headers:%=$(dest)/%)
+	$(Q)[ ! -d $(dest)/include/gputrace ] || rmdir $(dest)/include/gputrace
+
 clean:
 	$(Q)rm -rf $(O)

@@ -38,12 +38,13 @@ static int checked_fd(void)
 {
 	struct stat st;
 
-	if (file.fd >= 0 && !fstat(file.fd, &st) && st.st_dev == file.dev && st.st_ino == file.ino)
+	if (file.fd >= 0 && !gt_stat(file.fd, "", &st) && st.st_dev == file.dev &&
+	    st.st_ino == file.ino)
 		return file.fd;
 	file.fd = gt_open(gt_file_path, O_RDWR | O_NOFOLLOW, 0);
 	if (file.fd < 0)
 		return file.fd;
-	if (!fstat(file.fd, &st) && st.st_dev == file.dev && st.st_ino == file.ino)
+	if (!gt_stat(file.fd, "", &st) && st.st_dev == file.dev && st.st_ino == file.ino)
 		return file.fd;
 	gt_close(file.fd);
 	file.fd = -1;
@@ -164,7 +165,7 @@ static int create(const char *path)
 		fd = high;
 	}
 	file.fd = fd;
-	if (fstat(fd, &st))
+	if (gt_stat(fd, "", &st))
 		return -errno;
 	file.dev = st.st_dev;
 	file.ino = st.st_ino;

@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -123,6 +124,49 @@ void gt_text_i64(struct gt_text *t, int64_t v)
 	if (v < 0)
 		gt_text_str(t, "-");
 	gt_text_u64(t, v < 0 ? 0 - (uint64_t)v : (uint64_t)v);
+}
+
+/* libc's strerror translates and allocates; its plain table is newer than the oldest libc we run on. */
+void gt_text_error(struct gt_text *t, int error)
+{
+	static const struct {
+		int error;
+		const char *text;
+	} known[] = {
+		{EPERM, "operation not permitted"},
+		{ENOENT, "no such folder"},
+		{EIO, "input/output error"},
+		{ENOMEM, "out of memory"},
+		{EACCES, "permission denied"},
+		{EEXIST, "file exists"},
+		{ENODEV, "files there cannot be mapped"},
+		{ENOTDIR, "not a folder"},
+		{EINVAL, "invalid argument"},
+		{ENFILE, "too many open files in the system"},
+		{EMFILE, "too many open files"},
+		{EFBIG, "file size limit"},
+		{ENOSPC, "no space left on the device"},
+		{EROFS, "read-only file system"},
+		{ENAMETOOLONG, "path too long"},
+		{ELOOP, "a symbolic link"},
+		{EDQUOT, "disk quota exceeded"},
+		{EOPNOTSUPP, "not supported there"},
+	};
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		if (known[i].error == error) {
+			gt_text_str(t, known[i].text);
+			return;
+		}
+	}
+	gt_text_str(t, "error ");
+	gt_text_i64(t, error);
+}
+
+/* The kernel's: libc's stat and fstat have been symbols of their own only since 2.33. "": of the fd. */
+int gt_stat(int fd, const char *path, struct stat *ret_st)
+{
+	return (int)syscall(SYS_newfstatat, fd, path, ret_st, AT_EMPTY_PATH);
 }
 
 int gt_open(const char *path, int flags, int mode)

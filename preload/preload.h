@@ -54,6 +54,9 @@ void gt_text_bytes(struct gt_text *t, const char *s, size_t n);
 void gt_text_str(struct gt_text *t, const char *s);
 void gt_text_u64(struct gt_text *t, uint64_t v);
 void gt_text_i64(struct gt_text *t, int64_t v);
+void gt_text_error(struct gt_text *t, int error); /* what an errno means, in words */
+struct stat;
+int gt_stat(int fd, const char *path, struct stat *ret_st); /* path "": of the descriptor itself */
 int gt_open(const char *path, int flags, int mode); /* O_CLOEXEC; -errno or the descriptor */
 void gt_close(int fd);				    /* accepts negative ones */
 /* Reads at most size - 1 bytes of a small file and terminates them; -errno or the length. */

@@ -7,6 +7,7 @@
  * starts its own file at its own first event.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -81,7 +82,7 @@ static void fill_header(struct gt_header *h, const char *comm)
 	h->pid = (uint32_t)gt_pid();
 	h->ppid = (uint32_t)getppid();
 	h->start_ticks = start_ticks();
-	if (!stat("/proc/self/ns/pid", &st))
+	if (!gt_stat(AT_FDCWD, "/proc/self/ns/pid", &st))
 		h->pid_ns = st.st_ino;
 	gt_read_file("/proc/sys/kernel/random/boot_id", h->boot_id, sizeof(h->boot_id));
 	h->boot_id[strcspn(h->boot_id, "\n")] = 0;
@@ -202,7 +203,7 @@ static void say_where(int rc, const char *failed, size_t failed_length)
 	gt_text_str(&t, "gputrace: cannot write a trace in ");
 	gt_text_bytes(&t, failed, failed_length);
 	gt_text_str(&t, ": ");
-	gt_text_str(&t, strerrordesc_np(-rc) ? strerrordesc_np(-rc) : "unknown error");
+	gt_text_error(&t, -rc);
 	gt_text_str(&t, gt_file ? "; recording to "
 				: "; not recording (GPUTRACE_DIR names other places)");
 	if (gt_file)

@@ -6,3 +6,13 @@ DEPS	+= python3
 .PHONY: check-cli
 check-cli: all
 	$(Q)$(PYTHON) tests/cli/run.py $(O)
+
+# The whole tool with sanitizers, in a build folder of its own: what it reads is hostile.
+CHECKS	+= damaged
+TOOL_SAN := $(O)/san
+TOOL_SANITIZERS := address,undefined
+
+.PHONY: check-damaged
+check-damaged: all
+	$(Q)$(MAKE) -s O=$(TOOL_SAN) SAN=$(or $(SAN),$(TOOL_SANITIZERS)) $(TOOL_SAN)/gputrace
+	$(Q)$(PYTHON) tests/cli/damaged.py $(O) $(TOOL_SAN)/gputrace

@@ -146,9 +146,9 @@ static void take(size_t size)
 	count.live_bytes -= size;
 }
 
-#define PLAIN	97 /* prime numbers, so that nothing is counted by halves */
+#define PLAIN	97 /* prime numbers, and so is their sum: nothing can be counted by halves */
 #define PITCHED 31
-#define MANAGED 13
+#define MANAGED 2
 #define ASYNC	43
 
 static void alloc_plain(ptr *p)

@@ -166,19 +166,22 @@ static const char *moment(const struct gt_args *args)
 	return texts[args->at.kind];
 }
 
+/* In the unit of the table below, rounded as its last row is. */
 static void print_answer(struct gt_out *out, const struct gt_args *args, const struct pair *pair)
 {
 	const struct gt_diff *diff = &pair->diff;
 	bool more = diff->bytes_b >= diff->bytes_a;
-	uint64_t change = more ? diff->bytes_b - diff->bytes_a : diff->bytes_a - diff->bytes_b;
-	char by[GT_SIZE_TEXT], a[GT_SIZE_TEXT], b[GT_SIZE_TEXT], device[GT_DEVICE_TEXT];
-	char *sentence =
-		gt_xasprintf("%s: %s %s%s (%s -> %s)", gt_device_text(pair->device, device),
-			     moment(args), more ? "+" : "-", gt_size_text(change, by),
-			     gt_size_text(diff->bytes_a, a), gt_size_text(diff->bytes_b, b));
-	char *most = change ? gt_fitting(out, label_of(&diff->rows[0])->text,
-					 strlen(sentence) + sizeof(", most from ."))
-			    : NULL;
+	enum gt_unit unit = gt_unit_for(more ? diff->bytes_b : diff->bytes_a);
+	int64_t a = gt_round_to((int64_t)diff->bytes_a, gt_unit_bytes(unit));
+	int64_t b = gt_round_to((int64_t)diff->bytes_b, gt_unit_bytes(unit));
+	char device[GT_DEVICE_TEXT];
+	char *sentence = gt_xasprintf(
+		"%s: %s %+lld %s (%lld -> %lld)", gt_device_text(pair->device, device),
+		moment(args), (long long)(b - a), gt_unit_name(unit), (long long)a, (long long)b);
+	char *most = diff->count && diff->bytes_a != diff->bytes_b
+			     ? gt_fitting(out, label_of(&diff->rows[0])->text,
+					  strlen(sentence) + sizeof(", most from ."))
+			     : NULL;
 
 	gt_line(out, GT_BOLD, "%s%s%s.", sentence, most ? ", most from " : "", most ? most : "");
 	free(most);

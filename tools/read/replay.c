@@ -190,8 +190,8 @@ static void free_changes(struct replay *r)
 }
 
 /* Every block names sites, threads, streams that exist; in a partial trace those that do. */
-static int check_blocks(const struct gt_trace *trace, struct gt_trace_lane *lane,
-			struct gt_error *err)
+static int check_blocks(const struct gt_trace *trace, const struct gt_image *image,
+			struct gt_trace_lane *lane, struct gt_error *err)
 {
 	for (size_t i = 0; i < lane->block_count; i++) {
 		struct gt_block *b = &lane->blocks[i];
@@ -200,11 +200,10 @@ static int check_blocks(const struct gt_trace *trace, struct gt_trace_lane *lane
 		    b->stream < trace->stream_count)
 			continue;
 		if (!trace->partial)
-			return gt_fail(err, trace->path,
-				       "damaged: live block %#llx of lane %u names something that "
-				       "is not defined: copy it again, or read what is whole with "
-				       "--partial",
-				       (unsigned long long)b->addr, lane->lane);
+			return gt_damaged(err, trace->path, image->extent.offset,
+					  "live block %#llx of this lane names something that is "
+					  "not defined",
+					  (unsigned long long)b->addr);
 		b->site = b->site < lane->site_count ? b->site : 0;
 		b->thread = b->thread < trace->thread_count ? b->thread : 0;
 		b->stream = b->stream < trace->stream_count ? b->stream : 0;
@@ -275,5 +274,5 @@ int gt_image_settle(struct gt_image *image, struct gt_trace *trace, struct gt_tr
 	free_changes(&r);
 	if (!rc)
 		hand_over(image, lane);
-	return rc ? rc : check_blocks(trace, lane, err);
+	return rc ? rc : check_blocks(trace, image, lane, err);
 }

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Every command on files that are cut, empty, foreign or damaged, with a tool built with sanitizers.
+
+usage: damaged.py BUILD SANITIZED [DAMAGES]     SANITIZED: the tool; DAMAGES: damaged copies per trace
+The file decides: status 0 where what is left makes sense, else 3 and one line that names the file, the
+place and what is wrong. Nothing may crash, hang or read what is not there.
+"""
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+BUILD = os.path.abspath(sys.argv[1])
+TOOL = os.path.abspath(sys.argv[2])
+DAMAGES = int(sys.argv[3]) if len(sys.argv) > 3 else 40
+GOLDEN = os.path.join(ROOT, "tests/golden/v1-small.gtrace")
+COMMANDS = [["summary"], ["peak", "--by", "stack"], ["at", "end", "--format", "json"], ["at", "0.001s"], ["oom"],
+            ["timeline", "--all", "--format", "csv"], ["dump"], ["dump", "--defs"], ["dump", "--lanes"],
+            ["diff", GOLDEN], ["diff", "--by", "site", GOLDEN, "--format", "json"]]
+SANITIZERS = {"ASAN_OPTIONS": "exitcode=99:detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=4096",
+              "UBSAN_OPTIONS": "halt_on_error=1:exitcode=99:print_stacktrace=1"}
+PLACE = re.compile(r"\b(byte|at|offset) (0x[0-9a-f]+|\d+)|\bempty \(0 bytes\)|starts with|byte order|format \d+, this")
+
+
+def run(*args):
+    done = subprocess.run([TOOL, *args], capture_output=True, timeout=60, env={**os.environ, **SANITIZERS})
+    return done.returncode, done.stderr.decode(errors="replace")
+
+
+def wrong(status, said, path, allowed):
+    """Why this is no answer, or None."""
+    if status not in allowed:
+        return "status %d: %s" % (status, " | ".join(said.strip().splitlines()[:12]))
+    if status == 3 and not (said.count("\n") == 1 and said.startswith("gputrace: " + path) and PLACE.search(said)):
+        return "message %r" % said
+    return None
+
+
+def every_command(path, folder, allowed):
+    """The first command that goes wrong on this file, and how; and the statuses met."""
+    met = set()
+    snapshot = ["snapshot", "-o", os.path.join(folder, "out.pickle")]
+    for command in COMMANDS + [snapshot]:
+        status, said = run(*command, path)
+        met.add(status)
+        why = wrong(status, said, path, allowed)
+        if why:
+            return "%s: %s" % (" ".join(command), why), met
+    return None, met
+
+
+def write(path, data):
+    with open(path, "wb") as out:
+        out.write(data)
+    return path
+
+
+def cut(folder, whole):
+    """A copy that ended early, anywhere; what is left can be read only when asked for."""
+    path = os.path.join(folder, "cut.gtrace")
+    for size in (1, 7, 8, 100, 4095, 4096, 5000, len(whole) // 2, len(whole) - 4096, len(whole) - 1):
+        why, _ = every_command(write(path, whole[:size]), folder, {3})
+        if why:
+            return "%d bytes: %s" % (size, why)
+        for command in (["dump", "--partial"], ["dump", "--partial", "--defs"]):
+            why = wrong(*run(*command, path), path, {0, 3})
+            if why:
+                return "%d bytes, %s: %s" % (size, " ".join(command), why)
+    return None
+
+
+def foreign(folder, whole):
+    for name, data in (("empty", b""), ("text", b"Dear diary\n" * 900), ("zeros", bytes(1 << 16)),
+                       ("pickle", b"\x80\x04\x95" * 3000), ("elf", b"\x7fELF" + whole)):
+        why, _ = every_command(write(os.path.join(folder, name), data), folder, {3})
+        if why:
+            return "%s: %s" % (name, why)
+    return None
+
+
+def flip(whole, rng):
+    """One to eight bits, half of them where structures begin."""
+    data = bytearray(whole)
+    for _ in range(1 + rng.randrange(8)):
+        at = rng.randrange(len(data))
+        if rng.random() < 0.5:
+            at = at // 4096 * 4096 + at % 256
+        data[at] ^= 1 << rng.randrange(8)
+    return bytes(data)
+
+
+MET = set()
+
+
+def flipped(folder, whole):
+    rng = random.Random(len(whole))
+    path = os.path.join(folder, "flipped.gtrace")
+    for n in range(DAMAGES):
+        data = flip(whole, rng)
+        why, statuses = every_command(write(path, data), folder, {0, 2, 3})
+        MET.update(statuses)
+        if why:
+            kept = write(os.path.join(os.path.dirname(TOOL), "flipped-%d.gtrace" % n), data)
+            return "damage %d (kept as %s): %s" % (n, kept, why)
+    return None
+
+
+def simulated(folder, program, *args):
+    """The trace of a program on the simulated GPU."""
+    subprocess.run([os.path.join(ROOT, "tests/sim/run"), os.path.join(BUILD, "prog", program), *args],
+                   stdout=subprocess.DEVNULL, timeout=120,
+                   env={**os.environ, "GT_BUILD": BUILD, "GPUTRACE_DIR": folder, "GPUTRACE_QUIET": "1",
+                        "LD_PRELOAD": os.path.join(BUILD, "libgputrace.so")})
+    name, = (f for f in os.listdir(folder) if f.startswith("gputrace.%s." % program))
+    return os.path.join(folder, name)
+
+
+def sources(folder):
+    yield "golden", GOLDEN
+    if os.path.exists(os.path.join(BUILD, "prog/oom")):
+        yield "oom", simulated(folder, "oom")
+        yield "traffic", simulated(folder, "traffic", "--events", "3000", "--devices", "2", "--threads", "2")
+    else:
+        print("skip damaged-oom, damaged-traffic: the programs are not built (no CUDA headers)")
+
+
+def main():
+    failed = False
+    with tempfile.TemporaryDirectory(prefix="gputrace-damaged-") as folder:
+        for name, trace in sources(folder):
+            with open(trace, "rb") as f:
+                whole = f.read()
+            why, _ = every_command(trace, folder, {0, 2})
+            for what, result in (("whole", why), ("cut", cut(folder, whole)), ("foreign", foreign(folder, whole)),
+                                 ("flipped", flipped(folder, whole))):
+                print("not ok damaged-%s-%s: %s" % (name, what, result) if result
+                      else "ok damaged-%s-%s" % (name, what), flush=True)
+                failed |= bool(result)
+    if not MET >= {0, 3}:
+        print("not ok damaged-both-ways: only statuses %s" % MET)
+    return failed or not MET >= {0, 3}
+
+
+sys.exit(main())
