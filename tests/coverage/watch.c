@@ -46,7 +46,8 @@ static int watched(const char *name, void **out, int version, uint64_t flags, ui
 	else if (!strcmp(name, "cuGetProcAddress") && version >= 12000)
 		*out = (void *)watched; /* what it asks from there on */
 	if (log)
-		fprintf(log, "%s %d %d %s\n", *name ? name : "\"\"", version, (int)flags, info.dli_fname);
+		fprintf(log, "%s %d %d %s\n", *name ? name : "\"\"", version, (int)flags,
+			info.dli_fname);
 	if (log)
 		fclose(log);
 	return rc;

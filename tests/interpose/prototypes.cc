@@ -25,8 +25,13 @@ template <typename A, typename B>
 constexpr bool pointer_like = std::is_pointer_v<A> &&std::is_pointer_v<B> &&
 			      (!plain<A> || !plain<B> || number_like<target<A>, target<B>>);
 
+/* A structure by value: in registers or on the stack by its size, if it is plain data. */
 template <typename A, typename B>
-constexpr bool passed_alike = number_like<A, B> || pointer_like<A, B>;
+constexpr bool record_like = std::is_class_v<A> &&std::is_class_v<B> &&
+			     sizeof(A) == sizeof(B) && std::is_trivially_copyable_v<A>;
+
+template <typename A, typename B>
+constexpr bool passed_alike = number_like<A, B> || pointer_like<A, B> || record_like<A, B>;
 
 template <typename A, typename B> constexpr bool alike = false;
 template <typename R1, typename... A1, typename R2, typename... A2>
@@ -55,3 +60,28 @@ static_assert(offsetof(gt_vmm_prop, location_id) ==
 	      offsetof(CUmemAllocationProp, location) + offsetof(CUmemLocation, id));
 static_assert((int)CU_MEM_LOCATION_TYPE_DEVICE == 1 && (int)CUDA_ERROR_CONTEXT_IS_DESTROYED == 709);
 static_assert((int)CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL == 9 && (int)CUDA_ERROR_DEINITIALIZED == 4);
+
+/* Structures, as far as they are looked into. */
+#define SAME(ours, field, theirs, as) static_assert(offsetof(ours, field) == offsetof(theirs, as))
+
+static_assert(sizeof(gt_ipc_handle) == sizeof(CUipcMemHandle));
+static_assert(sizeof(gt_array_v2) == sizeof(CUDA_ARRAY_DESCRIPTOR_v2));
+static_assert(sizeof(gt_array3d) == sizeof(CUDA_ARRAY3D_DESCRIPTOR_v2));
+SAME(gt_vmm_prop, location_id, CUmemPoolProps, location.id);
+SAME(gt_array_v2, format, CUDA_ARRAY_DESCRIPTOR_v2, Format);
+SAME(gt_array3d, channels, CUDA_ARRAY3D_DESCRIPTOR_v2, NumChannels);
+SAME(gt_array3d, flags, CUDA_ARRAY3D_DESCRIPTOR_v2, Flags);
+SAME(gt_array_v1, channels, CUDA_ARRAY_DESCRIPTOR_v1, NumChannels);
+SAME(gt_array3d_v1, flags, CUDA_ARRAY3D_DESCRIPTOR_v1, Flags);
+SAME(gt_external, size, CUDA_EXTERNAL_MEMORY_HANDLE_DESC, size);
+SAME(gt_external_buffer, size, CUDA_EXTERNAL_MEMORY_BUFFER_DESC, size);
+SAME(gt_graph_alloc, size, CUDA_MEM_ALLOC_NODE_PARAMS, bytesize);
+SAME(gt_graph_alloc, ptr, CUDA_MEM_ALLOC_NODE_PARAMS, dptr);
+SAME(gt_graph_node, alloc.ptr, CUgraphNodeParams, alloc.dptr);
+SAME(gt_graph_node, free, CUgraphNodeParams, free.dptr);
+static_assert((int)CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT == 5);
+static_assert((int)CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT == 2);
+static_assert((int)CU_POINTER_ATTRIBUTE_CONTEXT == 1 &&
+	      (int)CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE == 17);
+static_assert((int)CU_GRAPH_NODE_TYPE_MEM_ALLOC == 10 && (int)CU_GRAPH_NODE_TYPE_MEM_FREE == 11);
+static_assert((int)CU_STREAM_CAPTURE_STATUS_NONE == 0);

@@ -251,8 +251,7 @@ bool sim_find_range(CUdeviceptr ptr, struct sim_range *ret);
 bool sim_vmm_range(CUdeviceptr ptr, CUdeviceptr *ret_start, size_t *ret_size, int *ret_device);
 
 /* host.c */
-bool sim_host_range(const void *ptr, char **ret_start, size_t *ret_size,
-		    struct CUctx_st **ret_ctx);
+bool sim_host_range(const void *ptr, char **ret_start, size_t *ret_size, struct CUctx_st **ret_ctx);
 void sim_host_free_all(const struct CUctx_st *ctx);
 
 /* The start of every entry point that the real driver refuses before cuInit and after fork. */
