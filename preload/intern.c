@@ -2,8 +2,8 @@
 /* See intern.h. May not allocate other than by gt_map, nor call anything foreign. */
 #include "intern.h"
 
-#define FIRST_SEGMENT 1024u	/* keys */
-#define FIRST_INDEX   1024u	/* slots */
+#define FIRST_SEGMENT 1024u /* keys */
+#define FIRST_INDEX   1024u /* slots */
 
 static uint64_t hash(struct gt_intern_key key)
 {
@@ -39,7 +39,7 @@ uint32_t gt_intern_find(const struct gt_intern *t, struct gt_intern_key key)
 	if (!index)
 		return 0;
 	for (i = (uint32_t)hash(key);; i++) {
-		id = gt_load(&index->id[i & index->mask]);	/* pairs with put() */
+		id = gt_load(&index->id[i & index->mask]); /* pairs with put() */
 		if (!id || same(t, id, key))
 			return id;
 	}

@@ -13,7 +13,7 @@
 
 #include "preload.h"
 
-#define GT_INTERN_SEGMENTS 14u	/* of 1024 << n keys: ids up to 16,776,192 */
+#define GT_INTERN_SEGMENTS 14u /* of 1024 << n keys: ids up to 16,776,192 */
 
 struct gt_intern_key {
 	uint64_t a, b;
@@ -21,12 +21,12 @@ struct gt_intern_key {
 
 struct gt_intern_index {
 	uint32_t mask;
-	uint32_t id[];		/* 0 = free */
+	uint32_t id[]; /* 0 = free */
 };
 
 /* Zeroed = empty. limit bounds the ids; a forked child clears the whole struct (pages are gone). */
 struct gt_intern {
-	struct gt_lock lock;	/* inserts */
+	struct gt_lock lock; /* inserts */
 	uint32_t count, limit;
 	struct gt_intern_index *index;
 	struct gt_intern_key *segment[GT_INTERN_SEGMENTS];

@@ -122,7 +122,7 @@ struct gt_stack {
  */
 enum gt_unwound gt_walk(struct gt_stack *s, const struct gt_regs *regs, uint32_t *ret_kept);
 void gt_rules_clear(void);
-void gt_rules_forget(void); /* in a forked child */
+void gt_rules_forget(void);	  /* in a forked child */
 bool gt_rule_is_end(uint64_t pc); /* the outermost frame returns nowhere */
 
 /* ---- stack_native.c -------------------------------------------------------------------------- */

@@ -300,8 +300,8 @@ json_t *gt_json_holder(struct gt_input *input, const struct gt_trace_lane *lane,
 	return json_pack("{s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "bytes",
 			 (json_int_t)row->bytes, "count", gt_json_number(row->count, counted),
 			 "level", row->torch ? "torch" : "driver", "owner",
-			 gt_json_name(row->label.owner), "category", gt_json_category(row->category),
-			 "stream",
-			 gt_json_stream(row->stream), "key", gt_json_name(row->label.text),
-			 "frames", holder_frames(input, row->named, by));
+			 gt_json_name(row->label.owner), "category",
+			 gt_json_category(row->category), "stream", gt_json_stream(row->stream),
+			 "key", gt_json_name(row->label.text), "frames",
+			 holder_frames(input, row->named, by));
 }

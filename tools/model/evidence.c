@@ -9,7 +9,6 @@
 #include <string.h>
 #include "model/xalloc.h"
 
-
 bool gt_same_size(uint64_t a, uint64_t b)
 {
 	uint64_t apart = a > b ? a - b : b - a;

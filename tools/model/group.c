@@ -57,8 +57,8 @@ static struct gt_row *row_for(struct grouping *grouping, const struct gt_hold *h
 	if (grouping->by == GT_BY_CATEGORY)
 		label = category_label(hold->category);
 	else
-		gt_label_make(grouping->symbols, grouping->trace, named, hold->stream,
-			      grouping->by, &label);
+		gt_label_make(grouping->symbols, grouping->trace, named, hold->stream, grouping->by,
+			      &label);
 	key = gt_xasprintf("%d %d %s", torch, by_code(grouping->by) ? hold->category : 0,
 			   label.key);
 	HASH_FIND_STR(grouping->buckets, key, bucket);

@@ -14,7 +14,7 @@ struct gt_row {
 	const struct gt_site_def *named;    /* the site that the label is made from */
 	int32_t stream;
 	uint8_t category; /* enum gt_category; 0 = not asked, or of several */
-	bool torch; /* level: blocks of torch, not driver allocations */
+	bool torch;	  /* level: blocks of torch, not driver allocations */
 };
 
 struct gt_rows { /* largest first */
