@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "cmd/cmd.h"
 
 #define FILES		"TRACE|DIR..."
@@ -259,5 +260,8 @@ int main(int argc, char **argv)
 		return command->main(argc - 1, argv + 1);
 	if (command)
 		return run_command(command, argc - 1, argv + 1);
+	if (argv[1][0] != '-' && !strpbrk(argv[1], "./") && access(argv[1], F_OK))
+		return gt_message(GT_EXIT_USAGE, "%s: no such command or file; see gputrace --help",
+				  argv[1]);
 	return run_summary(argc, argv);
 }

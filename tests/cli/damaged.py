@@ -20,7 +20,7 @@ TOOL = os.path.abspath(sys.argv[2])
 DAMAGES = int(sys.argv[3]) if len(sys.argv) > 3 else 40
 GOLDEN = os.path.join(ROOT, "tests/golden/v1-small.gtrace")
 COMMANDS = [["summary"], ["peak", "--by", "stack"], ["at", "end", "--format", "json"], ["at", "0.001s"], ["oom"],
-            ["timeline", "--all", "--format", "csv"], ["dump"], ["dump", "--defs"], ["dump", "--lanes"],
+            ["timeline", "--all", "--format", "csv"], ["steps"], ["growth"], ["dump"], ["dump", "--defs"], ["dump", "--lanes"],
             ["diff", GOLDEN], ["diff", "--by", "site", GOLDEN, "--format", "json"]]
 SANITIZERS = {"ASAN_OPTIONS": "exitcode=99:detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=4096",
               "UBSAN_OPTIONS": "halt_on_error=1:exitcode=99:print_stacktrace=1"}

@@ -287,6 +287,7 @@ def messages(bench, path):
     says(bench, 3, ["notes.txt"], notes)
     says(bench, 3, ["missing.gtrace"], os.path.join(bench.dir, "missing.gtrace"))
     says(bench, 3, ["no *.gtrace files"], empty)
+    says(bench, 2, ["sumary: no such command or file"], "sumary", path)
     says(bench, 2, ["--colour"], "summary", "--colour", path)
     says(bench, 2, ["--by"], "peak", "--by", "colour", path)
     says(bench, 2, ["yesterday"], "at", "yesterday", path)

@@ -138,8 +138,8 @@ static void print_text(struct gt_out *out, const struct gt_args *args, const str
 	if (others)
 		gt_line(out, GT_PLAIN, "%zu more GPU%s: --device N or --all", others,
 			others > 1 ? "s" : "");
-	gt_next(out,
-		"next: gputrace timeline FILE     gputrace at end FILE     (--all, --by stack)");
+	gt_next(out, "next: gputrace timeline FILE     gputrace at %s FILE     (--all, --by stack)",
+		args->at.kind == GT_WHEN_END ? "peak" : "end");
 }
 
 /* A screen has room for one device: the tightest. A pipe gets all of them. */

@@ -36,7 +36,7 @@ static const struct {
 	{"objects in a namespace of their own (dlmopen)", "a preload is not in it"},
 	{"static and setuid programs", "the loader does not preload into them"},
 	{"functions of cuGetExportTable", "private to the runtime, passed on untouched"},
-	{"memory that the driver takes for itself", "no call asks for it; seen as unexplained"},
+	{"memory that the driver takes for itself", "shown as unexplained"},
 };
 
 /* ---- saying ---------------------------------------------------------------------------------- */

@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include "out/out.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
@@ -135,6 +136,11 @@ static size_t bytes_in(const char *text, size_t width)
 	return used;
 }
 
+static bool within_number(const char *text, size_t at)
+{
+	return isdigit((unsigned char)text[at - 1]) && isdigit((unsigned char)text[at]);
+}
+
 void gt_cut_text(char *text, size_t width)
 {
 	size_t all = gt_text_width(text), head, skip;
@@ -143,6 +149,11 @@ void gt_cut_text(char *text, size_t width)
 		return;
 	head = bytes_in(text, (width - 2) / 3);
 	skip = bytes_in(text, all - (width - 2 - (width - 2) / 3));
+	/* Half of a line's number would be another line. */
+	for (; head && within_number(text, head) && text[skip]; head++)
+		skip++;
+	while (within_number(text, skip))
+		skip++;
 	text[head] = '.';
 	text[head + 1] = '.';
 	memmove(text + head + 2, text + skip, strlen(text + skip) + 1);
