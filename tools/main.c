@@ -83,8 +83,7 @@ static const struct gt_command commands[] = {
 	{
 		.name = "peak",
 		.run = gt_cmd_peak,
-		.options = GT_OPT_TABLE | GT_OPT_LEVEL | GT_OPT_BY | GT_OPT_WHY |
-			   GT_OPT_PART,
+		.options = GT_OPT_TABLE | GT_OPT_LEVEL | GT_OPT_BY | GT_OPT_WHY | GT_OPT_PART,
 		.operands = FILES,
 		.min_operands = 1,
 		.max_operands = ANY,

@@ -5,6 +5,7 @@
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
+#include "model/steps.h"
 #include "model/xalloc.h"
 #include "out/number.h"
 
@@ -38,6 +39,9 @@ static int no_name(const struct gt_parts *parts, const char *text)
 {
 	const struct gt_trace *trace = parts->marks.trace;
 
+	if (!strncmp(text, "step:", 5))
+		return gt_message(GT_EXIT_USAGE, "%s: no %s: to see them: gputrace steps %s",
+				  trace->path, text, trace->path);
 	if (!parts->marks.named_count)
 		return gt_message(GT_EXIT_USAGE,
 				  "%s: %s: the trace has no marks: call gputrace_mark or NVTX, or "
@@ -88,15 +92,42 @@ static int add_one(struct gt_parts *parts, const char *text)
 	return 0;
 }
 
+/* When a step begins or ends that the program did not count, of the first device that has it. */
+static bool inferred_step(struct gt_input *input, const char *text, bool to, uint64_t *ret_us)
+{
+	const struct gt_answers *answers;
+	struct gt_steps steps;
+	struct gt_error err;
+	bool found = false;
+	long number;
+
+	if (strncmp(text, "step:", 5) || gt_parse_number(text + 5, 1, INT_MAX, &number))
+		return false;
+	answers = gt_input_answers(input);
+	for (size_t i = 0; answers && !found && i < input->trace->lane_count; i++) {
+		if (input->trace->lanes[i].device < 0 ||
+		    gt_steps_get(answers, i, GT_TOTAL_IN_USE, &steps, &err))
+			continue;
+		found = (size_t)number <= steps.count;
+		if (found)
+			*ret_us = to ? steps.steps[number - 1].to_us
+				     : steps.steps[number - 1].from_us;
+		gt_steps_clear(&steps);
+	}
+	return found;
+}
+
 /* A bound: the begin of what is named, or, for --to, its end. */
-static int bound(const struct gt_parts *parts, const char *text, bool to, size_t *ret_note,
-		 uint64_t *ret_us)
+static int bound(const struct gt_parts *parts, struct gt_input *input, const char *text, bool to,
+		 size_t *ret_note, uint64_t *ret_us)
 {
 	const struct gt_named *named;
 
 	if (!text || !gt_parse_time(text, ret_us))
 		return 0;
 	named = find(&parts->marks, text);
+	if (!named && inferred_step(input, text, to, ret_us))
+		return 0;
 	if (!named)
 		return no_name(parts, text);
 	*ret_note = to ? named->end : named->begin;
@@ -105,17 +136,17 @@ static int bound(const struct gt_parts *parts, const char *text, bool to, size_t
 	return 0;
 }
 
-static int add_from_to(struct gt_parts *parts, const struct gt_args *args)
+static int add_from_to(struct gt_parts *parts, const struct gt_args *args, struct gt_input *input)
 {
 	struct gt_part part = {
 		.begin = GT_NO_NOTE,
 		.end = GT_NO_NOTE,
 		.to_us = UINT64_MAX,
 	};
-	int status = bound(parts, args->from, false, &part.begin, &part.from_us);
+	int status = bound(parts, input, args->from, false, &part.begin, &part.from_us);
 
 	if (!status)
-		status = bound(parts, args->to, true, &part.end, &part.to_us);
+		status = bound(parts, input, args->to, true, &part.end, &part.to_us);
 	if (!status && part.from_us > part.to_us)
 		status = gt_message(GT_EXIT_USAGE, "--to %s is before --from %s", args->to,
 				    args->from);
@@ -124,20 +155,20 @@ static int add_from_to(struct gt_parts *parts, const struct gt_args *args)
 	return status;
 }
 
-int gt_parts_get(const struct gt_args *args, const struct gt_trace *trace, struct gt_parts *ret)
+int gt_parts_get(const struct gt_args *args, struct gt_input *input, struct gt_parts *ret)
 {
 	struct gt_parts parts = {0};
 	struct gt_error err = {0};
 	int status;
 
-	if (gt_marks_get(trace, &parts.marks, &err))
+	if (gt_marks_get(input->trace, &parts.marks, &err))
 		return gt_message_error(&err);
 	if (args->range)
 		status = add_ranges(&parts, args->range);
 	else if (args->at.kind == GT_WHEN_NAME)
 		status = add_one(&parts, args->at.name);
 	else
-		status = add_from_to(&parts, args);
+		status = add_from_to(&parts, args, input);
 	if (status)
 		gt_parts_clear(&parts);
 	else
@@ -243,7 +274,7 @@ int gt_part_when(const struct gt_args *args, const struct gt_place *place, struc
 		return end_of_step(place, ret);
 	if (!gt_part_asked(args))
 		return 0;
-	status = gt_parts_get(args, place->input->trace, &parts);
+	status = gt_parts_get(args, place->input, &parts);
 	if (status)
 		return status;
 	status = gt_parts_tops(&parts, place->lane_index, &tops);
@@ -255,7 +286,7 @@ int gt_part_when(const struct gt_args *args, const struct gt_place *place, struc
 	return status;
 }
 
-int gt_when_time(const struct gt_args *args, const struct gt_trace *trace, struct gt_when *ret)
+int gt_when_time(const struct gt_args *args, struct gt_input *input, struct gt_when *ret)
 {
 	struct gt_parts parts;
 	int status;
@@ -263,7 +294,7 @@ int gt_when_time(const struct gt_args *args, const struct gt_trace *trace, struc
 	*ret = args->at;
 	if (args->at.kind != GT_WHEN_NAME)
 		return 0;
-	status = gt_parts_get(args, trace, &parts);
+	status = gt_parts_get(args, input, &parts);
 	if (status)
 		return status;
 	*ret = (struct gt_when){

@@ -25,7 +25,7 @@ struct gt_parts { /* of one trace */
 bool gt_part_asked(const struct gt_args *args);
 
 /* At least one, or the exit status after saying that there is none. */
-int gt_parts_get(const struct gt_args *args, const struct gt_trace *trace, struct gt_parts *ret);
+int gt_parts_get(const struct gt_args *args, struct gt_input *input, struct gt_parts *ret);
 void gt_parts_clear(struct gt_parts *parts);
 
 /* The peaks of all parts on a lane, to be freed. 0, or the exit status. */
@@ -45,6 +45,6 @@ int gt_print_ranges(struct gt_out *out, const struct gt_args *args, const struct
 json_t *gt_json_timeline(const struct gt_place *place, json_t *points, json_t *ranges);
 
 /* args->at with a name made a time: for whoever wants one moment of all devices. */
-int gt_when_time(const struct gt_args *args, const struct gt_trace *trace, struct gt_when *ret);
+int gt_when_time(const struct gt_args *args, struct gt_input *input, struct gt_when *ret);
 
 #endif

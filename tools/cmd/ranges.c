@@ -14,7 +14,7 @@ struct view { /* one device */
 
 static int open_view(const struct gt_args *args, const struct gt_place *place, struct view *ret)
 {
-	int status = gt_parts_get(args, place->input->trace, &ret->parts);
+	int status = gt_parts_get(args, place->input, &ret->parts);
 
 	ret->place = place;
 	if (!status)

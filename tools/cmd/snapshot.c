@@ -451,7 +451,7 @@ static int snapshot(const struct gt_args *args, struct gt_input *input)
 	struct shot *shot = gt_xcalloc(1, sizeof(*shot));
 	struct gt_error err;
 	struct gt_when when = {.kind = GT_WHEN_END};
-	int status = args->at_set ? gt_when_time(args, input->trace, &when) : 0;
+	int status = args->at_set ? gt_when_time(args, input, &when) : 0;
 
 	if (status) {
 		free(shot);

@@ -22,7 +22,7 @@ static int span_of(const struct gt_args *args, const struct gt_place *place, str
 	struct gt_parts parts;
 
 	if (gt_part_asked(args)) {
-		int status = gt_parts_get(args, place->input->trace, &parts);
+		int status = gt_parts_get(args, place->input, &parts);
 
 		if (status)
 			return status;
