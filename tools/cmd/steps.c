@@ -286,6 +286,24 @@ static void print_text(struct gt_out *out, const struct view *view)
 
 /* ---- JSON -------------------------------------------------------------------------------------------- */
 
+static json_t *json_categories(const uint64_t bytes[GT_CATEGORIES])
+{
+	json_t *categories = json_object();
+
+	for (int c = GT_CATEGORY_NONE + 1; c < GT_CATEGORIES; c++)
+		json_object_set_new(categories, gt_category_key(c),
+				    json_integer((json_int_t)bytes[c]));
+	return categories;
+}
+
+static json_t *json_moments(const struct gt_step *step)
+{
+	return json_pack("{s:o, s:o, s:o}", "forward",
+			 json_categories(step->categories[GT_STEP_FORWARD]), "backward",
+			 json_categories(step->categories[GT_STEP_BACKWARD]), "end",
+			 json_categories(step->categories[GT_STEP_END]));
+}
+
 static json_t *json_step(const struct gt_step *step, size_t number)
 {
 	return json_pack("{s:I, s:b, s:I, s:I, s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:s, s:o}",
@@ -305,12 +323,20 @@ static json_t *json_step(const struct gt_step *step, size_t number)
 				   (json_int_t)step->phase_peaks[GT_PHASE_AFTER]));
 }
 
+static json_t *json_with_moments(const struct gt_step *step, size_t number)
+{
+	json_t *object = json_step(step, number);
+
+	json_object_set_new(object, "categories", json_moments(step));
+	return object;
+}
+
 static json_t *json_place(const struct view *view)
 {
 	json_t *steps = json_array();
 
 	for (size_t i = 0; i < view->steps.count; i++)
-		json_array_append_new(steps, json_step(&view->steps.steps[i], i + 1));
+		json_array_append_new(steps, json_with_moments(&view->steps.steps[i], i + 1));
 	return json_pack("{s:I, s:o, s:s, s:f, s:i, s:I, s:o}", "pid",
 			 (json_int_t)view->place->input->trace->header.pid, "device",
 			 gt_json_ordinal(view->place->lane->device), "source",

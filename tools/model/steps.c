@@ -123,6 +123,71 @@ static void count_lives(const struct gt_answers *answers, size_t lane_index, str
 	}
 }
 
+/* ---- categories at the ends of phases --------------------------------------------------------- */
+
+/* Moments of all steps, in order: a step without backward has three equal ones. */
+static uint32_t *list_moments(const struct gt_answers *answers, const struct gt_steps *steps)
+{
+	uint32_t *moments = gt_xcalloc(steps->count * GT_STEP_MOMENTS, sizeof(*moments));
+
+	for (size_t i = 0; i < steps->count; i++) {
+		uint32_t *mine = moments + i * GT_STEP_MOMENTS;
+
+		mine[GT_STEP_END] = steps->steps[i].end;
+		mine[GT_STEP_FORWARD] = gt_step_moment(answers, i + 1, GT_PHASE_FORWARD);
+		mine[GT_STEP_BACKWARD] = gt_step_moment(answers, i + 1, GT_PHASE_BACKWARD);
+		if (!mine[GT_STEP_FORWARD])
+			mine[GT_STEP_FORWARD] = mine[GT_STEP_BACKWARD] = mine[GT_STEP_END];
+	}
+	return moments;
+}
+
+/* The first moment that is behind the position. */
+static size_t moment_behind(const uint32_t *moments, size_t count, uint32_t position)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (moments[middle] > position)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+/* What is alive at each moment: differences where blocks are born and die, then sums. */
+static void count_categories(const struct gt_answers *answers, size_t lane_index,
+			     struct gt_steps *steps)
+{
+	const struct gt_story *story = answers->story;
+	size_t count = steps->count * GT_STEP_MOMENTS;
+	uint32_t *moments = list_moments(answers, steps);
+	int64_t(*change)[GT_CATEGORIES] = gt_xcalloc(count + 1, sizeof(*change));
+	int64_t sums[GT_CATEGORIES] = {0};
+
+	for (size_t i = 0; i < story->life_count; i++) {
+		const struct gt_life *life = &story->lives[i];
+
+		if (life->lane != lane_index)
+			continue;
+		change[moment_behind(moments, count, life->born)][life->category] +=
+			(int64_t)life->size;
+		change[moment_behind(moments, count, life->died)][life->category] -=
+			(int64_t)life->size;
+	}
+	for (size_t m = 0; m < count; m++)
+		for (int c = 0; c < GT_CATEGORIES; c++) {
+			sums[c] += change[m][c];
+			steps->steps[m / GT_STEP_MOMENTS].categories[m % GT_STEP_MOMENTS][c] =
+				(uint64_t)sums[c];
+		}
+	free(change);
+	free(moments);
+}
+
 /* ---- peaks from the lane ---------------------------------------------------------------------- */
 
 struct tracking {
@@ -259,6 +324,7 @@ int gt_steps_get(const struct gt_answers *answers, size_t lane_index, enum gt_to
 	lay_out(answers, lane_index, &steps);
 	if (steps.count) {
 		count_lives(answers, lane_index, &steps);
+		count_categories(answers, lane_index, &steps);
 		status = start_totals(&t, err);
 		if (!status)
 			status = track(&t, err);

@@ -5,6 +5,13 @@
 
 #include "model/answers.h"
 
+enum gt_step_moment {
+	GT_STEP_FORWARD,
+	GT_STEP_BACKWARD,
+	GT_STEP_END,
+	GT_STEP_MOMENTS,
+};
+
 struct gt_step {
 	uint32_t first, end; /* positions: from the first to before the end */
 	uint64_t from_us, to_us;
@@ -18,6 +25,8 @@ struct gt_step {
 	uint64_t inputs;     /* bytes of its inputs; 0 = none found */
 	uint64_t allocs, frees, alloc_bytes;
 	uint64_t phase_peaks[GT_PHASE_AFTER + 1];
+	/* In use at the end of its (last) forward, of its (last) backward, and its own. */
+	uint64_t categories[GT_STEP_MOMENTS][GT_CATEGORIES];
 	bool cut; /* the trace or the training ends in it: its end says nothing */
 };
 
