@@ -24,6 +24,7 @@ struct block {
 	struct range range;
 	uint32_t site;
 	uint16_t stream;
+	bool pending; /* its end has been told: streams still use it */
 };
 
 struct extent { /* a segment */
@@ -43,6 +44,7 @@ struct gt_segments {
 	void *data;
 	uint64_t us; /* of the event being applied */
 	uint32_t free_site;
+	struct block ended; /* the torch block that ended last */
 };
 
 /* ---- trees --------------------------------------------------------------------------------- */
@@ -107,7 +109,8 @@ static void tell_extent(struct gt_segments *segments, enum gt_change_kind kind,
 
 static void end_block(struct gt_segments *segments, struct block *block)
 {
-	tell(segments, GT_BLOCK_FREE, &block->range, block->site, block->stream);
+	if (!block->pending)
+		tell(segments, GT_BLOCK_FREE, &block->range, block->site, block->stream);
 	tdelete(block, &segments->blocks, by_range);
 	segments->block_count--;
 	free(block);
@@ -276,7 +279,7 @@ static void begin_torch(struct gt_segments *segments, const struct gt_block *fro
 	extent->pool = true;
 	extent->stream = from->stream;
 	block = gt_xcalloc(1, sizeof(*block));
-	*block = (struct block){{from->addr, from->size}, from->site, from->stream};
+	*block = (struct block){{from->addr, from->size}, from->site, from->stream, false};
 	insert(&segments->blocks, block);
 	segments->block_count++;
 	tell(segments, GT_BLOCK_ALLOC, &block->range, block->site, block->stream);
@@ -289,9 +292,34 @@ static void end_torch(struct gt_segments *segments, uint64_t addr)
 
 	if (!block || block->range.addr != addr)
 		return;
+	segments->ended = *block;
 	end_block(segments, block);
 	if (extent && extent->orphan)
 		end_extent(segments, extent);
+}
+
+/* The block that has just been freed stays in its segment until its streams are done with it. */
+static void begin_pending(struct gt_segments *segments, uint64_t addr)
+{
+	struct block *block;
+
+	if (segments->ended.range.addr != addr || segments->ended.pending ||
+	    find(&segments->blocks, addr, segments->ended.range.size) ||
+	    !holder(segments, addr, segments->ended.range.size))
+		return;
+	block = gt_xcalloc(1, sizeof(*block));
+	*block = segments->ended;
+	block->pending = true;
+	insert(&segments->blocks, block);
+	segments->block_count++;
+}
+
+static void end_pending(struct gt_segments *segments, uint64_t addr)
+{
+	struct block *block = find(&segments->blocks, addr, 1);
+
+	if (block && block->range.addr == addr && block->pending)
+		end_block(segments, block);
 }
 
 static void end_driver(struct gt_segments *segments, uint64_t addr)
@@ -346,6 +374,10 @@ void gt_segments_apply(struct gt_segments *segments, const struct gt_event *even
 		begin(segments, &block);
 	else if (event->op == GT_OP_FREE || event->op == GT_OP_IMPLICIT_FREE)
 		end(segments, event);
+	else if (event->op == GT_OP_PENDING)
+		begin_pending(segments, event->addr);
+	else if (event->op == GT_OP_SETTLED)
+		end_pending(segments, event->addr);
 }
 
 /* A segment comes before the blocks in it, also when both are of the same microsecond. */
@@ -443,6 +475,7 @@ static void add_piece(struct gt_segment_list *list, struct gt_segment *segment,
 		return;
 	list->pieces[(size_t)(segment->pieces - list->pieces) + segment->piece_count++] = *piece;
 	segment->used += piece->used ? piece->size : 0;
+	segment->pending += piece->pending ? piece->size : 0;
 }
 
 static struct gt_piece room(uint64_t from, uint64_t to)
@@ -466,13 +499,13 @@ static void fill(struct gt_segment_list *list, struct gt_segment *segment,
 		add_piece(list, segment, &piece);
 		at = block->range.addr + block->range.size;
 		piece = (struct gt_piece){block->range.addr, block->range.size, block->site,
-					  block->stream, true};
+					  block->stream,     !block->pending,	block->pending};
 		add_piece(list, segment, &piece);
 	}
 	piece = room(at, stop);
 	if (!segment->pool)
-		piece = (struct gt_piece){segment->addr, segment->size, segment->site,
-					  segment->stream, true};
+		piece = (struct gt_piece){segment->addr,   segment->size, segment->site,
+					  segment->stream, true,	  false};
 	add_piece(list, segment, &piece);
 }
 

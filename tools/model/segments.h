@@ -42,10 +42,11 @@ struct gt_piece { /* a block, or the room between blocks */
 	uint32_t site;
 	uint16_t stream;
 	bool used;
+	bool pending; /* freed, but streams still use it */
 };
 
 struct gt_segment {
-	uint64_t addr, size, used;
+	uint64_t addr, size, used, pending;
 	uint32_t site;
 	uint16_t stream;
 	bool pool;  /* subdivided by an allocator */

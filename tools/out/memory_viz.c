@@ -15,41 +15,42 @@
 
 #include <uthash.h>
 
-#define WORDS(X)            \
-	X(action)           \
-	X(addr)             \
-	X(size)             \
-	X(stream)           \
-	X(time_us)          \
-	X(frames)           \
-	X(user_metadata)    \
-	X(device_free)      \
-	X(alloc)            \
-	X(free_requested)   \
-	X(free_completed)   \
-	X(segment_alloc)    \
-	X(segment_free)     \
-	X(segment_map)      \
-	X(segment_unmap)    \
-	X(snapshot)         \
-	X(oom)              \
-	X(device)           \
-	X(address)          \
-	X(total_size)       \
-	X(allocated_size)   \
-	X(active_size)      \
-	X(requested_size)   \
-	X(segment_type)     \
-	X(small)            \
-	X(large)            \
-	X(segment_pool_id)  \
-	X(is_expandable)    \
-	X(blocks)           \
-	X(state)            \
-	X(active_allocated) \
-	X(inactive)         \
-	X(filename)         \
-	X(line)             \
+#define WORDS(X)               \
+	X(action)              \
+	X(addr)                \
+	X(size)                \
+	X(stream)              \
+	X(time_us)             \
+	X(frames)              \
+	X(user_metadata)       \
+	X(device_free)         \
+	X(alloc)               \
+	X(free_requested)      \
+	X(free_completed)      \
+	X(segment_alloc)       \
+	X(segment_free)        \
+	X(segment_map)         \
+	X(segment_unmap)       \
+	X(snapshot)            \
+	X(oom)                 \
+	X(device)              \
+	X(address)             \
+	X(total_size)          \
+	X(allocated_size)      \
+	X(active_size)         \
+	X(requested_size)      \
+	X(segment_type)        \
+	X(small)               \
+	X(large)               \
+	X(segment_pool_id)     \
+	X(is_expandable)       \
+	X(blocks)              \
+	X(state)               \
+	X(active_allocated)    \
+	X(active_pending_free) \
+	X(inactive)            \
+	X(filename)            \
+	X(line)                \
 	X(name)
 
 enum word {
@@ -349,8 +350,11 @@ static void put_piece(struct gt_viz *viz, const struct gt_piece *piece)
 	pair_int(viz, WORD_address, piece->addr);
 	pair_int(viz, WORD_size, piece->size);
 	pair_int(viz, WORD_requested_size, piece->used ? piece->size : 0);
-	pair_word(viz, WORD_state, piece->used ? WORD_active_allocated : WORD_inactive);
-	pair_frames(viz, piece->used ? piece->site : 0);
+	pair_word(viz, WORD_state,
+		  piece->used	   ? WORD_active_allocated
+		  : piece->pending ? WORD_active_pending_free
+				   : WORD_inactive);
+	pair_frames(viz, piece->used || piece->pending ? piece->site : 0);
 	gt_pickle_close(viz->pickle);
 }
 
@@ -358,7 +362,7 @@ static void put_sizes(struct gt_viz *viz, const struct gt_segment *segment)
 {
 	pair_int(viz, WORD_total_size, segment->size);
 	pair_int(viz, WORD_allocated_size, segment->used);
-	pair_int(viz, WORD_active_size, segment->used);
+	pair_int(viz, WORD_active_size, segment->used + segment->pending);
 	pair_int(viz, WORD_requested_size, segment->used);
 }
 
