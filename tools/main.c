@@ -18,7 +18,7 @@ static const struct gt_command commands[] = {
 	{
 		.name = "run",
 		.run = gt_cmd_run,
-		.options = GT_OPT_DIR | GT_OPT_RING | GT_OPT_STACKS,
+		.options = GT_OPT_DIR | GT_OPT_RING | GT_OPT_STACKS | GT_OPT_PACK,
 		.operands = "-- PROGRAM [ARGUMENT...]",
 		.min_operands = 1,
 		.max_operands = ANY,
@@ -47,7 +47,7 @@ static const struct gt_command commands[] = {
 	{
 		.name = "oom",
 		.run = gt_cmd_oom,
-		.options = GT_OPT_TABLE | GT_OPT_BY,
+		.options = GT_OPT_TABLE | GT_OPT_BY | GT_OPT_FRAMES,
 		.operands = FILES,
 		.min_operands = 1,
 		.max_operands = ANY,
@@ -62,7 +62,8 @@ static const struct gt_command commands[] = {
 	{
 		.name = "at",
 		.run = gt_cmd_at,
-		.options = GT_OPT_TABLE | GT_OPT_LEVEL | GT_OPT_BY | GT_OPT_WHY,
+		.options = GT_OPT_TABLE | GT_OPT_LEVEL | GT_OPT_BY | GT_OPT_WHY | GT_OPT_FRAMES |
+			   GT_OPT_TREE,
 		.operands = "WHEN " FILES,
 		.min_operands = 2,
 		.max_operands = ANY,
@@ -83,7 +84,8 @@ static const struct gt_command commands[] = {
 	{
 		.name = "peak",
 		.run = gt_cmd_peak,
-		.options = GT_OPT_TABLE | GT_OPT_LEVEL | GT_OPT_BY | GT_OPT_WHY | GT_OPT_PART,
+		.options = GT_OPT_TABLE | GT_OPT_LEVEL | GT_OPT_BY | GT_OPT_WHY | GT_OPT_PART |
+			   GT_OPT_FRAMES | GT_OPT_TREE,
 		.operands = FILES,
 		.min_operands = 1,
 		.max_operands = ANY,
@@ -148,6 +150,19 @@ static const struct gt_command commands[] = {
 			"the difference.",
 		.examples = "  gputrace diff old.gtrace new.gtrace\n"
 			    "  gputrace diff --fail-if-peak-grows 5% main.gtrace branch.gtrace\n",
+	},
+	{
+		.name = "pack",
+		.run = gt_cmd_pack,
+		.options = GT_OPT_OUTPUT,
+		.operands = "TRACE -o OUT",
+		.min_operands = 1,
+		.max_operands = 1,
+		.summary = "a copy that reads the same where the program is not",
+		.text = "Puts the names and lines of every address that the trace holds, and the\n"
+			"cited lines of the user's sources, into a copy of it. OUT may be TRACE.",
+		.examples = "  gputrace pack run.gtrace -o packed.gtrace\n"
+			    "  gputrace run --pack -- python train.py\n",
 	},
 	{
 		.name = "snapshot",

@@ -376,6 +376,8 @@ enum gt_rec_kind {
 	GT_REC_STREAM = 10,
 	GT_REC_DEVICE = 11,
 	GT_REC_CONTEXT = 12,
+	GT_REC_NAME = 13, /* written by gputrace pack only, as is the next */
+	GT_REC_SOURCE = 14,
 };
 
 struct gt_rec {		 /* head of each record in DEFS; records never span extents */
@@ -507,6 +509,24 @@ struct gt_rec_context {
 	uint32_t spare;
 };
 
+/* A frame at a return address; several of one address follow each other, innermost first. */
+struct gt_rec_name {
+	struct gt_rec rec;
+	uint32_t module;
+	uint32_t inlined; /* 1: into the one that follows */
+	uint64_t pc;
+	uint32_t function, file; /* string ids, 0 = unknown */
+	int32_t line;		 /* 0 = unknown */
+	uint32_t spare;
+};
+
+struct gt_rec_source { /* a line of a source file as it was */
+	struct gt_rec rec;
+	uint32_t file, text; /* string ids */
+	int32_t line;
+	uint32_t spare;
+};
+
 /* ---- reports ------------------------------------------------------------------------------- */
 
 #define GT_REPORT_HOLDERS 256u
@@ -581,6 +601,8 @@ GT_SIZE(struct gt_rec_thread, 32);
 GT_SIZE(struct gt_rec_stream, 24);
 GT_SIZE(struct gt_rec_device, 40);
 GT_SIZE(struct gt_rec_context, 56);
+GT_SIZE(struct gt_rec_name, 40);
+GT_SIZE(struct gt_rec_source, 24);
 GT_SIZE(struct gt_holder, 24);
 GT_SIZE(struct gt_other, 32);
 GT_SIZE(struct gt_report, 192 + 24 * GT_REPORT_HOLDERS + 32 * GT_REPORT_OTHERS);

@@ -37,7 +37,7 @@ class Bench:
         for name in ("LD_PRELOAD", "GPUTRACE_DIR", "GPUTRACE_RING", "COLUMNS", "LC_ALL",
                      "NO_COLOR"):
             os.environ.pop(name, None)
-        os.environ.update(LANG="C.UTF-8", TERM="xterm")
+        os.environ.update(LANG="C.UTF-8", TERM="xterm", XDG_CACHE_HOME=os.path.join(self.dir, "cache"))
 
     def case(self, name, test, *args):
         try:
@@ -88,7 +88,7 @@ class Bench:
 
 def mask(text):
     """What differs from run to run: times, process numbers, folders."""
-    text = re.sub(r"(?<![\w.])(\./)?[\w./-]*/(tests/(prog|cli)|gputrace-cli-\w+|prog)/", "", text)
+    text = re.sub(r"(?<![\w.])(\./)?[\w./-]*/(tests/(prog|cli|frames)|gputrace-cli-\w+|prog)/", "", text)
     text = re.sub(r"\bpid +\d+", "pid N", text)
     text = re.sub(r"(,0,|\| 0 \| )\d+", r"\1N", text)
     text = re.sub(r"\b\d+\.\d\d\d s\b", "T s", text)

@@ -2,6 +2,7 @@
 /* gputrace at WHEN: who holds memory at a moment, for each device of each process. */
 #include "cmd/holders.h"
 #include "cmd/part.h"
+#include "cmd/tree.h"
 #include "cmd/why.h"
 
 #include <stdlib.h>
@@ -128,7 +129,10 @@ static void print_text(struct gt_out *out, const struct gt_args *args, const str
 
 	print_answer(out, args, view);
 	print_context(out, view);
-	if (view->rows.count)
+	if (view->rows.count && args->tree)
+		gt_print_tree(out, args, view->place, &view->state,
+			      4 + gt_loss_lines(trace) + !!others);
+	else if (view->rows.count)
 		print_table(out, args, view, 4 + gt_loss_lines(trace) + !!others);
 	if (view->at_least)
 		gt_line(out, GT_RED,
@@ -161,6 +165,8 @@ static int text(struct gt_out *out, const struct gt_args *args, const struct gt_
 			status = gt_print_why(out, view.place, &view.state, args->why);
 		else if (out->format == GT_FORMAT_TEXT)
 			print_text(out, args, &view, one ? places->count - 1 : 0);
+		else if (args->tree)
+			gt_print_tree(out, args, view.place, &view.state, 0);
 		else
 			print_table(out, args, &view, 0);
 		close_view(&view);
@@ -290,7 +296,7 @@ static int print(struct gt_out *out, const struct gt_args *args, const struct gt
 {
 	if (args->format == GT_FORMAT_JSON)
 		return json(out, args, places);
-	if (args->format == GT_FORMAT_CSV && !args->why)
+	if (args->format == GT_FORMAT_CSV && !args->why && !args->tree)
 		return csv(out, args, places);
 	return text(out, args, places);
 }

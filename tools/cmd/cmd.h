@@ -39,6 +39,9 @@ enum {
 	GT_OPT_BUDGET = 1 << 15,
 	GT_OPT_WHY = 1 << 16,
 	GT_OPT_RANGE = 1 << 17,
+	GT_OPT_FRAMES = 1 << 18,
+	GT_OPT_PACK = 1 << 19,
+	GT_OPT_TREE = 1 << 20,
 };
 
 /* Those of every command that prints a table. */
@@ -66,6 +69,9 @@ struct gt_args {
 	uint64_t budget;		 /* bytes; 0 = not given */
 	const char *why;		 /* address, or line of a row; NULL = not given */
 	const char *dir, *ring, *stacks; /* run: passed on */
+	enum gt_frames frames; /* which half of a stack */
+	bool full;	       /* frames of libraries too */
+	bool tree, pack;
 	char **operands;
 	size_t operand_count;
 };
@@ -90,6 +96,7 @@ int gt_cmd_peak(struct gt_args *args);
 int gt_cmd_steps(struct gt_args *args);
 int gt_cmd_growth(struct gt_args *args);
 int gt_cmd_oom(struct gt_args *args);
+int gt_cmd_pack(struct gt_args *args);
 int gt_cmd_timeline(struct gt_args *args);
 int gt_cmd_diff(struct gt_args *args);
 int gt_cmd_snapshot(struct gt_args *args);

@@ -260,8 +260,8 @@ static json_t *holder_frames(struct gt_input *input, const struct gt_site_def *s
 	const struct gt_frame *user;
 
 	if (by == GT_BY_SITE || by == GT_BY_STACK)
-		return gt_json_frames(
-			gt_symbols_stack(gt_input_symbols(input), site->native, site->python));
+		return gt_json_frames(gt_symbols_frames(gt_input_symbols(input), site->native,
+							site->python, input->frames));
 	user = gt_symbols_user_frame(gt_input_symbols(input), site->native, site->python);
 	if (!user || (by != GT_BY_LINE && by != GT_BY_FUNCTION))
 		return json_array();

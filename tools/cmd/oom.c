@@ -401,15 +401,15 @@ static json_t *json_request(const struct failure *failure)
 {
 	const struct gt_report *report = failure->report;
 
-	return json_pack(
-		"{s:I, s:o, s:o, s:o, s:n, s:n, s:n, s:o, s:o}", "bytes",
-		(json_int_t)report->requested, "torch_bytes",
-		gt_json_number(report->torch_requested, report->torch_requested), "device",
-		gt_json_ordinal(failure->lane->device), "seconds",
-		gt_json_seconds(report->us, true), "step", "first_step", "phase", "where",
-		json_site(failure), "frames",
-		gt_json_frames(gt_symbols_stack(gt_input_symbols(failure->input),
-						failure->site->native, failure->site->python)));
+	return json_pack("{s:I, s:o, s:o, s:o, s:n, s:n, s:n, s:o, s:o}", "bytes",
+			 (json_int_t)report->requested, "torch_bytes",
+			 gt_json_number(report->torch_requested, report->torch_requested), "device",
+			 gt_json_ordinal(failure->lane->device), "seconds",
+			 gt_json_seconds(report->us, true), "step", "first_step", "phase", "where",
+			 json_site(failure), "frames",
+			 gt_json_frames(gt_symbols_frames(
+				 gt_input_symbols(failure->input), failure->site->native,
+				 failure->site->python, failure->input->frames)));
 }
 
 static json_t *json_device(const struct failure *failure)

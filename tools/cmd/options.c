@@ -214,6 +214,45 @@ static int parse_budget(struct gt_args *args, const char *value)
 	return gt_parse_size(value, &args->budget);
 }
 
+static int parse_frames(struct gt_args *args, const char *value)
+{
+	static const char *const names[] = {"merged", "native", "python"};
+	int found = find_name(names, 3, value);
+
+	args->frames = found < 0 ? GT_FRAMES_MERGED : (enum gt_frames)found;
+	return found < 0 ? -1 : 0;
+}
+
+static int parse_full(struct gt_args *args, const char *value)
+{
+	(void)value;
+	args->full = true;
+	args->tree = true;
+	return 0;
+}
+
+static int parse_tree(struct gt_args *args, const char *value)
+{
+	(void)value;
+	args->tree = true;
+	return 0;
+}
+
+static int parse_pack(struct gt_args *args, const char *value)
+{
+	(void)value;
+	args->pack = true;
+	return 0;
+}
+
+static int parse_debuginfod(struct gt_args *args, const char *value)
+{
+	(void)args;
+	(void)value;
+	gt_symbols_use_servers();
+	return 0;
+}
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static const struct option_row options[] = {
@@ -237,6 +276,14 @@ static const struct option_row options[] = {
 	 parse_stacks},
 	{GT_OPT_WHY, "why", 0, "ADDRESS|LINE", "the rule and the evidence of a block's category",
 	 parse_why},
+	{GT_OPT_PACK, "pack", 0, NULL, "put names and sources into the traces at the end",
+	 parse_pack},
+	{GT_OPT_TREE, "tree", 0, NULL, "the calls that lead to the memory, outermost first",
+	 parse_tree},
+	{GT_OPT_FRAMES, "frames", 0, "KIND", "merged (default), native or python", parse_frames},
+	{GT_OPT_FRAMES, "full", 0, NULL, "show the frames of libraries too", parse_full},
+	{GT_OPT_TABLE, "debuginfod", 0, NULL, "ask $DEBUGINFOD_URLS for debug information",
+	 parse_debuginfod},
 	{GT_OPT_LEVEL, "level", 0, "LEVEL",
 	 "torch (its blocks) or driver (default: what is in use)", parse_level},
 	{GT_OPT_DEVICE, "device", 'd', "N", "only this GPU, as the program numbers it",

@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include "cmd/library.h"
 #include "cmd/oom.h"
+#include "cmd/pack.h"
 #include "cmd/program.h"
 #include "model/xalloc.h"
 #include "out/number.h"
@@ -220,7 +221,7 @@ static void say_peak(struct gt_input *input, struct gt_session *session, const c
 }
 
 /* True when the process ran out of memory. */
-static bool say_one(char *path, int status)
+static bool say_one(char *path, int status, bool pack)
 {
 	struct gt_args args = {.operands = &path, .operand_count = 1, .device = GT_ANY_DEVICE};
 	struct gt_session session;
@@ -236,11 +237,13 @@ static bool say_one(char *path, int status)
 	else
 		say_peak(&session.inputs[0], &session, ending);
 	free(ending);
+	if (pack)
+		gt_pack_input(&session.inputs[0], path);
 	gt_session_close(&session);
 	return report != NULL;
 }
 
-static void say_how(const struct files *before, int status)
+static void say_how(const struct files *before, int status, bool pack)
 {
 	struct files after = list_traces();
 	const char *last = NULL, *failed = NULL;
@@ -251,7 +254,7 @@ static void say_how(const struct files *before, int status)
 			continue;
 		count++;
 		last = after.files[i].path;
-		if (say_one(after.files[i].path, status) && !failed)
+		if (say_one(after.files[i].path, status, pack) && !failed)
 			failed = last;
 	}
 	if (!count)
@@ -274,7 +277,7 @@ int gt_cmd_run(struct gt_args *args)
 	warn_program(args->operands[0]);
 	before = list_traces();
 	status = run_program(args->operands);
-	say_how(&before, status);
+	say_how(&before, status, args->pack);
 	free_files(&before);
 	return status;
 }

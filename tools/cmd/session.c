@@ -79,6 +79,7 @@ int gt_session_open(const struct gt_args *args, struct gt_session *ret)
 		struct gt_input *input = GT_PUSH(session.inputs, session.count);
 		struct gt_error err = {0};
 
+		input->frames = args->frames;
 		if (gt_trace_open(session.paths[i], args->partial ? GT_OPEN_PARTIAL : 0,
 				  &input->trace, &err)) {
 			input->trace = NULL;
@@ -221,9 +222,8 @@ const struct gt_place *gt_tightest(const struct gt_places *places, enum gt_total
 	return best;
 }
 
-int gt_run_places(struct gt_args *args,
-		  int (*print)(struct gt_out *out, const struct gt_args *args,
-			       const struct gt_places *places))
+int gt_run_places(struct gt_args *args, int (*print)(struct gt_out *out, const struct gt_args *args,
+						     const struct gt_places *places))
 {
 	struct gt_session session;
 	struct gt_places places;

@@ -12,6 +12,7 @@
 struct gt_input {
 	struct gt_trace *trace;
 	struct gt_symbols *symbols; /* made on first use: gt_input_symbols */
+	enum gt_frames frames;	    /* which half of its stacks JSON shows */
 	struct gt_answers *answers; /* likewise: gt_input_answers */
 };
 
@@ -57,9 +58,8 @@ int gt_check_places(const struct gt_args *args, const struct gt_places *places);
  * The frame of a command about devices: opens the traces and the destination, calls print with the
  * places, closes all. Returns the exit status.
  */
-int gt_run_places(struct gt_args *args,
-		  int (*print)(struct gt_out *out, const struct gt_args *args,
-			       const struct gt_places *places));
+int gt_run_places(struct gt_args *args, int (*print)(struct gt_out *out, const struct gt_args *args,
+						     const struct gt_places *places));
 
 /* The place whose peak of the total comes closest to what its card has; NULL if there is none. */
 const struct gt_place *gt_tightest(const struct gt_places *places, enum gt_total total);

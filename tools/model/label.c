@@ -54,7 +54,7 @@ static int name_length(const char *function)
 	return (int)strlen(function);
 }
 
-static bool is_user(const struct gt_frame *frame)
+bool gt_frame_is_user(const struct gt_frame *frame)
 {
 	if (frame->kind == GT_FRAME_PYTHON)
 		return gt_library_of_python(frame->file) == GT_LIBRARY_USER;
@@ -97,7 +97,7 @@ static size_t user_frames(struct gt_stack stack, size_t *ret)
 	size_t count = 0;
 
 	for (size_t i = 0; i < stack.count; i++)
-		if (is_user(&stack.frames[i]))
+		if (gt_frame_is_user(&stack.frames[i]))
 			ret[count++] = i;
 	/* That a script was started is no news if anything follows. */
 	while (count > 1 && is_top_level(&stack.frames[ret[count - 1]]))
@@ -190,6 +190,32 @@ static void put_line(FILE *text, struct gt_stack stack, const struct gt_frame *f
 		put_frame(text, fallback, NULL, true, form);
 	else
 		fputs("(no stack)", text);
+}
+
+char *gt_backward_text(struct gt_stack stack)
+{
+	char *text = NULL;
+	size_t size;
+	int length;
+	const char *backward = operation(stack, &length);
+	FILE *file = backward ? open_memstream(&text, &size) : NULL;
+
+	if (!file)
+		return NULL;
+	put_operation(file, backward, length);
+	fclose(file);
+	return text;
+}
+
+char *gt_label_frame(const struct gt_frame *frame, bool short_names)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *file = open_memstream(&text, &size);
+
+	put_frame(file, frame, NULL, true, short_names ? FORM_SHORT : FORM_FULL);
+	fclose(file);
+	return text;
 }
 
 static void put_stack(FILE *text, struct gt_stack stack)

@@ -38,4 +38,12 @@ void gt_label_make(struct gt_symbols *symbols, const struct gt_trace *trace,
 		   struct gt_label *ret);
 void gt_label_clear(struct gt_label *label);
 
+bool gt_frame_is_user(const struct gt_frame *frame);
+
+/* "train.py:25 main". To be freed. */
+char *gt_label_frame(const struct gt_frame *frame, bool short_names);
+
+/* "backward of Addmm", "backward"; NULL = the stack is not autograd's. To be freed. */
+char *gt_backward_text(struct gt_stack stack);
+
 #endif

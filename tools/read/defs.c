@@ -8,7 +8,20 @@
 #include <string.h>
 #include "read/reader.h"
 
-enum { INFOS, STRINGS, MODULES, NODES, PYCODES, PYNODES, THREADS, STREAMS, DEVICES, CONTEXTS };
+enum {
+	INFOS,
+	STRINGS,
+	MODULES,
+	NODES,
+	PYCODES,
+	PYNODES,
+	THREADS,
+	STREAMS,
+	DEVICES,
+	CONTEXTS,
+	NAMES,
+	SOURCES
+};
 
 struct defs {
 	struct gt_trace *trace;
@@ -302,6 +315,36 @@ static const char *add_context(struct defs *d, const void *rec, const uint8_t *t
 	return NULL;
 }
 
+static const char *add_name(struct defs *d, const void *rec, const uint8_t *text, size_t room)
+{
+	const struct gt_rec_name *r = rec;
+	const size_t strings = d->trace->string_count;
+	struct gt_name_def *name;
+
+	if (r->module >= d->trace->module_count || r->function >= strings || r->file >= strings)
+		return bad_reference;
+	name = ADD(d, name, NAMES);
+	if (!name)
+		return no_memory;
+	*name = (struct gt_name_def){r->pc,   r->module, r->function,
+				     r->file, r->line,	 r->inlined & 1};
+	return NULL;
+}
+
+static const char *add_source(struct defs *d, const void *rec, const uint8_t *text, size_t room)
+{
+	const struct gt_rec_source *r = rec;
+	struct gt_source_def *source;
+
+	if (r->file >= d->trace->string_count || r->text >= d->trace->string_count)
+		return bad_reference;
+	source = ADD(d, source, SOURCES);
+	if (!source)
+		return no_memory;
+	*source = (struct gt_source_def){r->file, r->text, r->line};
+	return NULL;
+}
+
 /* text: what stands behind the fixed part, room bytes of it. NULL, or what is wrong. */
 static const struct {
 	size_t size;
@@ -319,6 +362,8 @@ static const struct {
 	[GT_REC_STREAM] = {sizeof(struct gt_rec_stream), add_stream},
 	[GT_REC_DEVICE] = {sizeof(struct gt_rec_device), add_device},
 	[GT_REC_CONTEXT] = {sizeof(struct gt_rec_context), add_context},
+	[GT_REC_NAME] = {sizeof(struct gt_rec_name), add_name},
+	[GT_REC_SOURCE] = {sizeof(struct gt_rec_source), add_source},
 };
 
 #define KINDS (sizeof(records) / sizeof(records[0]))
@@ -442,5 +487,7 @@ void gt_defs_free(struct gt_trace *trace)
 	free(trace->streams);
 	free(trace->devices);
 	free(trace->contexts);
+	free(trace->names);
+	free(trace->sources);
 	free(trace->reports);
 }

@@ -223,7 +223,7 @@ struct gt_reader {
 	struct gt_history *histories; /* beside gt_trace.lanes */
 	struct gt_lane_sites sites[GT_MAX_LANES];
 	struct gt_block_of_text *text;
-	size_t capacity[10]; /* of the tables of definitions, see defs.c */
+	size_t capacity[12]; /* of the tables of definitions, see defs.c */
 };
 /* Limits for events of a lane: ids that are defined. */
 void gt_limits_of(const struct gt_trace *trace, uint32_t lane, struct gt_limits *ret);

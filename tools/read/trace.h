@@ -101,6 +101,18 @@ struct gt_context_def {
 	uint32_t flags, native, python, thread;
 };
 
+struct gt_name_def { /* of a packed trace: a frame at a return address */
+	uint64_t pc;
+	uint32_t module, function, file;
+	int32_t line;
+	bool inlined;
+};
+
+struct gt_source_def {
+	uint32_t file, text;
+	int32_t line;
+};
+
 struct gt_info {
 	struct gt_bytes key, value;
 };
@@ -149,6 +161,10 @@ struct gt_trace {
 	size_t device_count; /* in the order seen; no zero entry */
 	struct gt_context_def *contexts;
 	size_t context_count;
+	struct gt_name_def *names; /* no zero entry, as for sources */
+	size_t name_count;
+	struct gt_source_def *sources;
+	size_t source_count;
 	struct gt_report *reports; /* by state (number) */
 	size_t report_count;
 	struct gt_trace_lane *lanes; /* by lane number, only those that exist */

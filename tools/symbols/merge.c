@@ -67,31 +67,39 @@ static void add_marker(struct gt_known_list *list, uint64_t pc)
 
 /* ---- Python frames ------------------------------------------------------------------------- */
 
-static const char *string_of(const struct merge *m, uint32_t id)
+static const char *string_of(const struct gt_trace *trace, struct gt_text *text, uint32_t id)
 {
 	const struct gt_bytes *string;
 
-	if (!id || id >= m->trace->string_count)
+	if (!id || id >= trace->string_count)
 		return "";
-	string = &m->trace->strings[id];
-	return gt_text_clean(m->text, string->text, string->length);
+	string = &trace->strings[id];
+	return gt_text_clean(text, string->text, string->length);
 }
 
-static void add_python(struct merge *m, const struct gt_pynode *node)
+struct gt_known gt_merge_python(const struct gt_trace *trace, struct gt_text *text,
+				const struct gt_pynode *node)
 {
 	struct gt_pycode code = {0};
 	struct gt_known known = {.named = true};
 
-	if (node->code < m->trace->pycode_count)
-		code = m->trace->pycodes[node->code];
+	if (node->code < trace->pycode_count)
+		code = trace->pycodes[node->code];
 	known.frame = (struct gt_frame){
-		.function = string_of(m, code.qualname ? code.qualname : code.name),
-		.file = string_of(m, code.file),
+		.function = string_of(trace, text, code.qualname ? code.qualname : code.name),
+		.file = string_of(trace, text, code.file),
 		.module = "",
 		.line = node->line,
 		.kind = GT_FRAME_PYTHON,
 	};
 	known.library = gt_library_of_python(known.frame.file);
+	return known;
+}
+
+static void add_python(struct merge *m, const struct gt_pynode *node)
+{
+	struct gt_known known = gt_merge_python(m->trace, m->text, node);
+
 	add(m->list, &known, 1);
 }
 

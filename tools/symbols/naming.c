@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "symbols/cache.h"
 #include "symbols/naming.h"
-#include "symbols/object.h"
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
@@ -28,8 +28,9 @@ struct place { /* an address, named */
 };
 
 struct module {
-	bool tried;
+	bool met, tried;
 	struct gt_object *object;
+	struct gt_cache *cache;
 	const char *path; /* printable */
 };
 
@@ -38,9 +39,90 @@ struct gt_naming {
 	struct gt_text *text;
 	struct module *modules; /* like trace->modules */
 	struct place *places;
+	const struct gt_name_def **packed; /* first of each address, by module and address */
+	size_t packed_count;
 	struct gt_missing *missing;
 	size_t missing_count;
 };
+
+/* ---- names in a packed trace --------------------------------------------------------------- */
+
+static int compare(uint32_t module, uint64_t pc, const struct gt_name_def *name)
+{
+	if (module != name->module)
+		return module < name->module ? -1 : 1;
+	return pc < name->pc ? -1 : pc > name->pc;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct gt_name_def *const *x = a, *const *y = b;
+	int order = compare((*x)->module, (*x)->pc, *y);
+
+	return order ? order : *x < *y ? -1 : *x > *y;
+}
+
+static int sort_packed(struct gt_naming *naming)
+{
+	const struct gt_trace *trace = naming->trace;
+
+	naming->packed = calloc(trace->name_count + 1, sizeof(*naming->packed));
+	if (!naming->packed)
+		return -1;
+	for (size_t i = 0; i < trace->name_count; i++) {
+		const struct gt_name_def *name = &trace->names[i];
+
+		if (!i || compare(name->module, name->pc, name - 1))
+			naming->packed[naming->packed_count++] = name;
+	}
+	if (naming->packed_count)
+		qsort(naming->packed, naming->packed_count, sizeof(*naming->packed), by_place);
+	return 0;
+}
+
+static const struct gt_name_def *find_packed(const struct gt_naming *naming, struct place_key key)
+{
+	size_t low = 0, high = naming->packed_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+		const struct gt_name_def *name = naming->packed[middle];
+		int order = compare((uint32_t)key.module, key.pc, name);
+
+		if (!order)
+			return name;
+		if (order < 0)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return NULL;
+}
+
+static const char *string_of(const struct gt_naming *naming, uint32_t id)
+{
+	return id ? naming->trace->strings[id].text : NULL;
+}
+
+/* Those at one address, or 0. */
+static size_t packed_lines(const struct gt_naming *naming, struct place_key key,
+			   struct gt_line lines[GT_LINES_MAX])
+{
+	const struct gt_name_def *name = find_packed(naming, key);
+	const struct gt_name_def *end = naming->trace->names + naming->trace->name_count;
+	size_t count = 0;
+
+	for (; name && name < end && !compare((uint32_t)key.module, key.pc, name) &&
+	       count < GT_LINES_MAX;
+	     name++)
+		lines[count++] = (struct gt_line){
+			.symbol = string_of(naming, name->function),
+			.file = string_of(naming, name->file),
+			.line = name->line,
+			.inlined = name->inlined,
+		};
+	return count;
+}
 
 struct gt_naming *gt_naming_new(const struct gt_trace *trace, struct gt_text *text)
 {
@@ -52,7 +134,7 @@ struct gt_naming *gt_naming_new(const struct gt_trace *trace, struct gt_text *te
 	naming->text = text;
 	naming->modules = calloc(trace->module_count + 1, sizeof(*naming->modules));
 	naming->missing = calloc(trace->module_count + 1, sizeof(*naming->missing));
-	if (!naming->modules || !naming->missing)
+	if (!naming->modules || !naming->missing || sort_packed(naming))
 		return gt_naming_free(naming);
 	return naming;
 }
@@ -68,9 +150,12 @@ struct gt_naming *gt_naming_free(struct gt_naming *naming)
 		HASH_DEL(naming->places, place);
 		free(place);
 	}
-	for (i = 0; naming->modules && i < naming->trace->module_count; i++)
+	for (i = 0; naming->modules && i < naming->trace->module_count; i++) {
+		gt_cache_close(naming->modules[i].cache);
 		gt_object_free(naming->modules[i].object);
+	}
 	free(naming->modules);
+	free(naming->packed);
 	free(naming->missing);
 	free(naming);
 	return NULL;
@@ -78,31 +163,48 @@ struct gt_naming *gt_naming_free(struct gt_naming *naming)
 
 /* ---- modules ------------------------------------------------------------------------------- */
 
+/* NULL: the address lies in no module. */
+static struct module *module_of(struct gt_naming *naming, uint32_t id)
+{
+	const struct gt_module *def;
+	struct module *module;
+
+	if (!id || id >= naming->trace->module_count)
+		return NULL;
+	def = &naming->trace->modules[id];
+	module = &naming->modules[id];
+	if (!module->met) {
+		module->met = true;
+		module->path = gt_text_clean(naming->text, def->path.text, def->path.length);
+		module->cache = gt_cache_open(
+			def->build_id, def->build_id_length,
+			gt_object_stamp(def->path.text, def->build_id, def->build_id_length));
+	}
+	return module;
+}
+
 /* Names that are no path ("[vdso]") have no file to miss. */
-static void open_object(struct gt_naming *naming, uint32_t id)
+static struct gt_object *object_of(struct gt_naming *naming, uint32_t id)
 {
 	const struct gt_module *def = &naming->trace->modules[id];
 	struct module *module = &naming->modules[id];
 	int rc;
 
+	if (module->tried)
+		return module->object;
 	module->tried = true;
-	module->path = gt_text_clean(naming->text, def->path.text, def->path.length);
 	if (!def->path.length || def->path.text[0] != '/')
-		return;
+		return NULL;
 	rc = gt_object_open(def->path.text, def->build_id, def->build_id_length, &module->object);
 	if (rc)
 		naming->missing[naming->missing_count++] =
 			(struct gt_missing){module->path, rc == -ESTALE};
+	return module->object;
 }
 
-/* NULL: the address lies in no module. */
-static struct module *module_of(struct gt_naming *naming, uint32_t id)
+bool gt_naming_readable(struct gt_naming *naming, uint32_t module)
 {
-	if (!id || id >= naming->trace->module_count)
-		return NULL;
-	if (!naming->modules[id].tried)
-		open_object(naming, id);
-	return &naming->modules[id];
+	return module_of(naming, module) && object_of(naming, module);
 }
 
 const struct gt_missing *gt_naming_missing(const struct gt_naming *naming, size_t *ret_count)
@@ -149,6 +251,21 @@ static struct gt_known anonymous(void)
 	};
 }
 
+/* A return address belongs to the call before it. */
+static size_t object_lines(struct gt_naming *naming, uint32_t id, uint64_t address,
+			   struct gt_line lines[GT_LINES_MAX])
+{
+	struct module *module = &naming->modules[id];
+	size_t count = module->cache ? gt_cache_find(module->cache, address, lines) : 0;
+
+	if (count || !object_of(naming, id))
+		return count;
+	count = gt_object_lines(module->object, address, lines);
+	if (module->cache)
+		gt_cache_add(module->cache, address, lines, count);
+	return count;
+}
+
 /* The frames at the pc of a key, innermost first; at least one. */
 static size_t name_place(struct gt_naming *naming, struct place_key key,
 			 struct gt_known known[GT_LINES_MAX])
@@ -156,16 +273,18 @@ static size_t name_place(struct gt_naming *naming, struct place_key key,
 	struct gt_line lines[GT_LINES_MAX] = {{0}};
 	struct module *module = module_of(naming, (uint32_t)key.module);
 	uint64_t offset;
-	size_t i, count = 1;
+	size_t i, count;
 
 	if (!module) {
 		known[0] = anonymous();
 		return 1;
 	}
 	offset = key.pc - naming->trace->modules[key.module].bias;
-	/* a return address belongs to the call before it */
-	if (module->object)
-		count = gt_object_lines(module->object, offset - 1, lines);
+	count = packed_lines(naming, key, lines);
+	if (!count)
+		count = object_lines(naming, (uint32_t)key.module, offset - 1, lines);
+	if (!count)
+		count = 1;
 	for (i = 0; i < count; i++)
 		known[i] = name_line(naming, module, &lines[i], offset);
 	return count;

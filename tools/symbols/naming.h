@@ -29,6 +29,9 @@ struct gt_naming *gt_naming_free(struct gt_naming *naming);
 /* Of a return address; count 0 = out of memory. Lives as long as naming. */
 struct gt_named gt_naming_at(struct gt_naming *naming, uint32_t module, uint64_t pc);
 
+/* Is there something to look names up in? */
+bool gt_naming_readable(struct gt_naming *naming, uint32_t module);
+
 const struct gt_missing *gt_naming_missing(const struct gt_naming *naming, size_t *ret_count);
 
 #endif

@@ -6,13 +6,17 @@
  * ranges, collected once. May not print or exit. The file may be anything, also a device or a pipe:
  * only regular files are read.
  */
+#define _GNU_SOURCE
 #include <dwarf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 #include <elfutils/libdwfl.h>
 
 #include "symbols/object.h"
@@ -43,11 +47,64 @@ struct gt_object {
 static char *debug_path;
 
 /* Only by build-id and only on this machine: asking a server is not done unasked. */
-static const Dwfl_Callbacks callbacks = {
+static Dwfl_Callbacks callbacks = {
 	.find_elf = dwfl_build_id_find_elf,
 	.find_debuginfo = dwfl_build_id_find_debuginfo,
 	.debuginfo_path = &debug_path,
 };
+
+static bool servers;
+
+void gt_object_use_servers(void)
+{
+	servers = true;
+	callbacks.find_debuginfo = dwfl_standard_find_debuginfo;
+}
+
+static uint64_t hash_file(const char *path, uint64_t before)
+{
+	struct {
+		uint64_t before, size, seconds, nanoseconds;
+	} facts = {.before = before};
+	struct stat st;
+
+	if (!stat(path, &st)) {
+		facts.size = (uint64_t)st.st_size;
+		facts.seconds = (uint64_t)st.st_mtim.tv_sec;
+		facts.nanoseconds = (uint64_t)st.st_mtim.tv_nsec;
+	}
+	return XXH64(&facts, sizeof(facts), servers);
+}
+
+static uint64_t hash_debug_file(const char *folder, int length, const char *name, uint64_t before)
+{
+	char *path;
+
+	if (asprintf(&path, "%.*s/.build-id/%s", length, folder, name) < 0)
+		return before;
+	before = hash_file(path, before);
+	free(path);
+	return before;
+}
+
+uint64_t gt_object_stamp(const char *path, const uint8_t *id, size_t id_length)
+{
+	const char *wish = getenv("GPUTRACE_DEBUG_PATH"), *at = wish ? wish : "/usr/lib/debug";
+	uint64_t stamp = hash_file(path, XXH64(at, strlen(at), 0));
+	char name[2 * 32 + sizeof("/.debug")];
+	size_t used = 0;
+
+	for (size_t i = 0; i < id_length && i < 32; i++)
+		used += (size_t)sprintf(name + used, i ? "%02x" : "%02x/", id[i]);
+	strcpy(name + used, ".debug");
+	for (; *at; at += *at == ':') {
+		int length = (int)strcspn(at, ":");
+
+		stamp = hash_debug_file(at, length, name, stamp);
+		at += length;
+	}
+	return stamp;
+}
 
 static int open_regular(const char *path)
 {

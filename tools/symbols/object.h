@@ -28,6 +28,12 @@ struct gt_object;
  * another build-id (id of 0 bytes: the recorder found none, any file will do).
  */
 int gt_object_open(const char *path, const uint8_t *id, size_t id_length, struct gt_object **ret);
+/* Changes when the file, or the debug information found for its build-id, does. */
+uint64_t gt_object_stamp(const char *path, const uint8_t *id, size_t id_length);
+
+/* Ask the servers of $DEBUGINFOD_URLS too. */
+void gt_object_use_servers(void);
+
 struct gt_object *gt_object_free(struct gt_object *object);
 
 /* Fills lines, innermost first, and returns how many, at least 1. */

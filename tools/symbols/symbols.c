@@ -7,9 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbols/library.h"
-#include "symbols/merge.h"
-#include "symbols/symbols.h"
+#include "symbols/inside.h"
+#include "symbols/object.h"
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
@@ -19,19 +18,11 @@ struct stack_key {
 	uint32_t which; /* enum gt_frames */
 };
 
-struct stack {
+struct gt_symbols_stack {
 	struct stack_key key;
 	UT_hash_handle hh;
 	size_t count, user; /* user = count: no frame stands for it */
 	struct gt_frame frames[];
-};
-
-struct gt_symbols {
-	const struct gt_trace *trace;
-	struct gt_text *text;
-	struct gt_naming *naming;
-	struct stack *stacks;
-	uint32_t *links; /* Python nodes by native node; NULL = none */
 };
 
 struct gt_symbols *gt_symbols_new(const struct gt_trace *trace)
@@ -42,15 +33,18 @@ struct gt_symbols *gt_symbols_new(const struct gt_trace *trace)
 		return NULL;
 	symbols->trace = trace;
 	symbols->text = gt_text_new();
-	symbols->naming = symbols->text ? gt_naming_new(trace, symbols->text) : NULL;
-	if (!symbols->naming)
+	if (!symbols->text)
+		return gt_symbols_free(symbols);
+	symbols->naming = gt_naming_new(trace, symbols->text);
+	symbols->sources = gt_sources_new(trace, symbols->text);
+	if (!symbols->naming || !symbols->sources)
 		return gt_symbols_free(symbols);
 	return symbols;
 }
 
 static void free_stacks(struct gt_symbols *symbols)
 {
-	struct stack *stack, *next;
+	struct gt_symbols_stack *stack, *next;
 
 	HASH_ITER(hh, symbols->stacks, stack, next) {
 		HASH_DEL(symbols->stacks, stack);
@@ -65,6 +59,7 @@ struct gt_symbols *gt_symbols_free(struct gt_symbols *symbols)
 	free_stacks(symbols);
 	free(symbols->links);
 	gt_naming_free(symbols->naming);
+	gt_sources_free(symbols->sources);
 	gt_text_free(symbols->text);
 	free(symbols);
 	return NULL;
@@ -73,6 +68,16 @@ struct gt_symbols *gt_symbols_free(struct gt_symbols *symbols)
 const struct gt_missing *gt_symbols_missing(const struct gt_symbols *symbols, size_t *ret_count)
 {
 	return gt_naming_missing(symbols->naming, ret_count);
+}
+
+void gt_symbols_use_servers(void)
+{
+	gt_object_use_servers();
+}
+
+const char *gt_symbols_source(struct gt_symbols *symbols, const char *file, int line)
+{
+	return gt_sources_line(symbols->sources, file, line);
 }
 
 /* ---- stacks -------------------------------------------------------------------------------- */
@@ -111,10 +116,10 @@ static void collect(struct gt_symbols *symbols, struct stack_key key, struct gt_
 	gt_merge_frames(symbols->trace, symbols->naming, symbols->text, 0, link, list);
 }
 
-static struct stack *make_stack(struct gt_symbols *symbols, struct stack_key key)
+static struct gt_symbols_stack *make_stack(struct gt_symbols *symbols, struct stack_key key)
 {
 	struct gt_known_list list = {0};
-	struct stack *stack;
+	struct gt_symbols_stack *stack;
 	size_t i;
 
 	collect(symbols, key, &list);
@@ -131,9 +136,9 @@ static struct stack *make_stack(struct gt_symbols *symbols, struct stack_key key
 	return stack;
 }
 
-static const struct stack *stack_of(struct gt_symbols *symbols, struct stack_key key)
+static const struct gt_symbols_stack *stack_of(struct gt_symbols *symbols, struct stack_key key)
 {
-	struct stack *stack;
+	struct gt_symbols_stack *stack;
 
 	HASH_FIND(hh, symbols->stacks, &key, sizeof(key), stack);
 	return stack ? stack : make_stack(symbols, key);
@@ -142,7 +147,8 @@ static const struct stack *stack_of(struct gt_symbols *symbols, struct stack_key
 struct gt_stack gt_symbols_frames(struct gt_symbols *symbols, uint32_t native, uint32_t python,
 				  enum gt_frames which)
 {
-	const struct stack *stack = stack_of(symbols, (struct stack_key){native, python, which});
+	const struct gt_symbols_stack *stack =
+		stack_of(symbols, (struct stack_key){native, python, which});
 
 	return stack ? (struct gt_stack){stack->frames, stack->count} : (struct gt_stack){0};
 }
@@ -155,7 +161,7 @@ struct gt_stack gt_symbols_stack(struct gt_symbols *symbols, uint32_t native, ui
 const struct gt_frame *gt_symbols_user_frame(struct gt_symbols *symbols, uint32_t native,
 					     uint32_t python)
 {
-	const struct stack *stack =
+	const struct gt_symbols_stack *stack =
 		stack_of(symbols, (struct stack_key){native, python, GT_FRAMES_MERGED});
 
 	return stack && stack->user < stack->count ? &stack->frames[stack->user] : NULL;

@@ -46,8 +46,14 @@ enum gt_frames {
 struct gt_stack gt_symbols_frames(struct gt_symbols *symbols, uint32_t native, uint32_t python,
 				  enum gt_frames which);
 
+/* Ask the servers of $DEBUGINFOD_URLS for debug information too. */
+void gt_symbols_use_servers(void);
+
 /* Native stacks of a thread that works for another one: that one's Python stack goes behind theirs. */
 void gt_symbols_link(struct gt_symbols *symbols, uint32_t native, uint32_t python);
+
+/* A line of a source file as it was in the run, without blanks around it; "" = not known. */
+const char *gt_symbols_source(struct gt_symbols *symbols, const char *file, int line);
 
 /* Name of the library that asked for the memory: base name of the first module outside the CUDA
  * runtime, the driver, the preload itself and the C++ runtime; "" when there is none. */

@@ -1,0 +1,395 @@
+#!/usr/bin/env python3
+"""make check-frames: stacks as the tool shows them.
+
+usage: run.py BUILD    prints "ok|not ok|skip NAME"
+"""
+import glob
+import os
+import pickle
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(os.path.dirname(HERE), "cli"))
+sys.path.insert(0, HERE)
+from harness import ROOT, Bench, equal, expect, golden  # noqa: E402
+
+MIB = 1 << 20
+COMMANDS = (["summary"], ["peak"], ["peak", "--by", "stack"], ["oom"], ["at", "end", "--by", "function"])
+
+
+def skip(name, why):
+    print("skip %s: %s" % (name, why), flush=True)
+
+
+# ---- both halves in one ----------------------------------------------------------------------------
+
+def interpreters():
+    """One of each minor version that is here."""
+    found = {}
+    for path in [sys.executable, "/usr/bin/python3"] + sorted(
+            glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))):
+        if os.access(path, os.X_OK):
+            out = subprocess.run([path, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
+                                 capture_output=True, timeout=60).stdout.decode().strip()
+            if out and 8 <= int(out.split(".")[1]) <= 14:
+                found.setdefault(out, path)
+    return sorted(found.items(), key=lambda item: int(item[0].split(".")[1]))
+
+
+def chain(frames, half):
+    """Functions of the frames of nest.py and nest.so, innermost first."""
+    names = []
+    for frame in frames:
+        if frame["kind"] == "python" and half != "native":
+            names.append(frame["function"].split(".")[-1])
+        elif (frame["module"] or "").endswith("/nest.so") and half != "python":
+            names.append(frame["function"])
+    return names
+
+
+def merged(bench, path, version):
+    import nest
+    answer = bench.json("peak", path)
+    by_size = {h["bytes"]: h["frames"] for h in answer["holders"] if h["level"] == "driver"}
+    for number, (_, wanted) in enumerate(nest.STACKS, 1):
+        frames = by_size[number * MIB]
+        equal(chain(frames, "merged"), wanted.split() + ["<module>"], "stack %d of %s" % (number, version))
+        left = [f["function"] for f in frames if "PyEval" in (f["function"] or "")]
+        equal(left, [], "frames of the interpreter left in stack %d" % number)
+
+
+def tree(bench, path):
+    golden("tree.txt", bench.screen(100, "peak", "--tree", "--all", path, NO_COLOR="1"))
+    golden("tree-python.txt", bench.text("peak", "--full", "--frames", "python", path))
+    lines = bench.screen(80, "peak", "--tree", path, NO_COLOR="1").splitlines()
+    expect(len(lines) <= 24 and any("smaller calls (--all)" in line for line in lines), "%d lines" % len(lines))
+
+
+def halves(bench, path):
+    for half, kinds in ("python", {"python"}), ("native", {"native", "inline"}):
+        answer = bench.json("peak", "--frames", half, path)
+        for holder in answer["holders"]:
+            found = {f["kind"] for f in holder["frames"]}
+            expect(found and found <= kinds, "--frames %s has %r" % (half, found))
+
+
+def python_trace(bench, name, python, script, **environment):
+    environment.setdefault("NEST", os.path.join(bench.build, "tests/frames/nest.so"))
+    return bench.trace(name, [python, script], PYTHONDONTWRITEBYTECODE="1", **environment)
+
+
+# ---- packed ----------------------------------------------------------------------------------------
+
+def hidden(folders):
+    """A command prefix under which the folders are empty; None if that cannot be had here."""
+    mounts = " && ".join("mount -t tmpfs none '%s'" % f for f in folders)
+    prefix = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", mounts + ' && exec "$@"', "sh"]
+    if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode == 0:
+        prefix[1:3] = []
+    try:
+        done = subprocess.run(prefix + ["true"], capture_output=True, timeout=20)
+    except OSError:
+        return None
+    return prefix if done.returncode == 0 else None
+
+
+def outputs(bench, path, prefix=(), others=()):
+    env = dict(os.environ, GPUTRACE_CACHE="0")
+    answers = []
+    for command in (*COMMANDS, ["peak", "--format", "json"], ["oom", "--format", "json"]):
+        done = subprocess.run([*prefix, bench.tool, *command, path], capture_output=True, timeout=120, env=env)
+        equal(done.returncode, 0, "status of %s: %r" % (command, done.stderr[-200:]))
+        answers.append(done.stdout.replace(path.encode(), b"TRACE"))
+    for other in others:
+        done = subprocess.run([*prefix, bench.tool, "diff", path, other], capture_output=True, timeout=120, env=env)
+        answers.append(done.stdout.replace(path.encode(), b"TRACE").replace(os.path.basename(path).encode(), b"TRACE"))
+    return answers
+
+
+def packed(bench, path, prefix, hides):
+    """The trace as it reads here, packed and read where the program and its sources are not."""
+    other = os.path.join(bench.dir, "other.gtrace")
+    shutil.copy(path, other)
+    here = outputs(bench, path, others=[other])
+    copy = path + ".packed"
+    bench.text("pack", path, "-o", copy)
+    bench.text("pack", other, "-o", other)
+    bench.text("dump", "--check", copy)
+    equal(outputs(bench, copy, prefix, [other]), here, "a packed trace elsewhere")
+    if hides:
+        expect(outputs(bench, path, prefix, [path]) != here, "nothing was hidden: the test proves nothing")
+    equal(os.stat(copy).st_mode & 0o777, 0o600, "mode of a packed trace")
+    again = copy + ".again"
+    bench.text("pack", copy, "-o", again)
+    equal(outputs(bench, again, prefix, [other]), here, "packed twice")
+
+
+def packed_here(bench):
+    """The program and its library gone: nothing but the trace."""
+    where = os.path.join(bench.dir, "gone")
+    os.mkdir(where)
+    for name in ("nest.py",):
+        shutil.copy(os.path.join(HERE, name), where)
+    shutil.copy(os.path.join(bench.build, "tests/frames/nest.so"), where)
+    path = python_trace(bench, "away", sys.executable, os.path.join(where, "nest.py"),
+                        NEST=os.path.join(where, "nest.so"))
+    here = outputs(bench, path)
+    bench.text("pack", path, "-o", path + ".packed")
+    shutil.rmtree(where)
+    equal(outputs(bench, path + ".packed"), here, "a packed trace without its program")
+    expect(outputs(bench, path) != here, "the program's names came from nowhere")
+
+
+def run_packs(bench):
+    where = os.path.join(bench.dir, "runs")
+    os.mkdir(where)
+    subprocess.run([os.path.join(ROOT, "tests/sim/run"), bench.tool, "run", "--pack", "--dir", where, "--",
+                    bench.program("oom")], capture_output=True, timeout=60)
+    found = glob.glob(where + "/*")
+    equal(len(found), 1, "files of a run with --pack: %r" % found)
+    expect(b'"name"' in bench.gputrace("dump", "--defs", found[0]).stdout or
+           bench.text("dump", "--check", found[0]), "not sound")
+
+
+# ---- kept on disk ----------------------------------------------------------------------------------
+
+def cached(bench, path, library):
+    """The second look opens no object file: one that has lost its contents, but not its looks, still has names."""
+    folder = os.path.join(bench.dir, "names")
+    os.environ["XDG_CACHE_HOME"] = folder
+    try:
+        first = bench.text("peak", "--format", "json", path)
+        files = os.listdir(folder + "/gputrace")
+        expect(files, "nothing was kept")
+        equal(os.stat(folder + "/gputrace").st_mode & 0o777, 0o700, "mode of the folder")
+        equal({os.stat(folder + "/gputrace/" + f).st_mode & 0o777 for f in files}, {0o600}, "modes")
+        blank(library)
+        equal(bench.text("peak", "--format", "json", path), first, "the second look")
+        os.environ["GPUTRACE_CACHE"] = "0"
+        expect(bench.text("peak", "--format", "json", path) != first, "GPUTRACE_CACHE=0 is not heard")
+    finally:
+        os.environ["XDG_CACHE_HOME"] = os.path.join(bench.dir, "cache")
+        os.environ.pop("GPUTRACE_CACHE", None)
+
+
+def blank(path):
+    info = os.stat(path)
+    with open(path, "r+b") as file:
+        file.write(b"\0" * info.st_size)
+    os.utime(path, ns=(info.st_atime_ns, info.st_mtime_ns))
+
+
+def hostile_cache(bench, path):
+    """Whatever lies in the folder, the answer is the same, and nothing outside it is touched."""
+    wanted = bench.text("peak", "--format", "json", path)
+    folder = os.path.join(bench.dir, "hostile-names")
+    os.environ["XDG_CACHE_HOME"] = folder
+    try:
+        bench.text("peak", path)
+        inner = folder + "/gputrace"
+        good = {name: open(os.path.join(inner, name), "rb").read() for name in os.listdir(inner)}
+        for how, change in DAMAGE:
+            for name, content in good.items():
+                with open(os.path.join(inner, name), "wb") as file:
+                    file.write(change(content))
+            equal(bench.text("peak", "--format", "json", path), wanted, "with " + how)
+        hostile_files(bench, path, inner, good, wanted)
+    finally:
+        os.environ["XDG_CACHE_HOME"] = os.path.join(bench.dir, "cache")
+
+
+DAMAGE = (
+    ("empty files", lambda b: b""),
+    ("cut files", lambda b: b[:len(b) // 2]),
+    ("a flipped bit", lambda b: b[:-2] + bytes([b[-2] ^ 1]) + b[-1:]),
+    ("large counts", lambda b: b[:24] + b"\xff" * 8 + b[32:]),
+    ("noise", lambda b: bytes(i * 7 & 255 for i in range(len(b)))),
+)
+
+
+def hostile_files(bench, path, inner, good, wanted):
+    victim = os.path.join(bench.dir, "victim")
+    with open(victim, "w") as file:
+        file.write("mine")
+    for name in good:
+        os.unlink(os.path.join(inner, name))
+        os.symlink(victim, os.path.join(inner, name))
+    equal(bench.text("peak", "--format", "json", path), wanted, "with links for files")
+    equal(open(victim).read(), "mine", "the file behind a link")
+    for name in good:
+        os.unlink(os.path.join(inner, name))
+        os.mkfifo(os.path.join(inner, name))
+    equal(bench.text("peak", "--format", "json", path), wanted, "with pipes for files")
+    shutil.rmtree(inner)
+    elsewhere = os.path.join(bench.dir, "elsewhere")
+    os.mkdir(elsewhere)
+    os.symlink(elsewhere, inner)
+    equal(bench.text("peak", "--format", "json", path), wanted, "with a link for the folder")
+    equal(os.listdir(elsewhere), [], "behind a link to a folder")
+    os.unlink(inner)
+    os.mkdir(inner)
+    os.chmod(inner, 0o777)
+    equal(bench.text("peak", "--format", "json", path), wanted, "with a folder open to all")
+    equal(os.listdir(inner), [], "in a folder open to all")
+
+
+# ---- odd names -------------------------------------------------------------------------------------
+
+ODD = '''
+import ctypes, os, sys
+nest = ctypes.CDLL(os.environ["NEST"])
+driver = ctypes.CDLL("libcuda.so.1")
+driver.cuInit(0)
+driver.cuCtxCreate_v2(ctypes.byref(ctypes.c_void_p()), 0, 0)
+allocate = nest.nest_alloc
+names = ["plain.py", "gr\\u00fc\\u00df \\u6f22\\u5b57 \\U0001f600.py", "new\\nline\\x1b[31m.py", "x" * 6000 + ".py", "<string>",
+         "<frozen importlib._bootstrap>", os.fsdecode(b"latin\\xe9.py"), "\\ud800.py", "bidi\\u202e\\u2028.py", ""]
+for number, name in enumerate(names, 1):
+    space = {"allocate": allocate, "ctypes": ctypes, "size": number << 20}
+    function = ("f%d" % number) if number % 2 else ("\\u51fd\\u6570%d" % number)
+    try:
+        code = compile("def %s():\\n    allocate(ctypes.c_size_t(size))\\n%s()" % (function, function), name, "exec")
+    except UnicodeEncodeError:
+        continue
+    exec(code, space)
+sys.path.insert(0, os.environ["ZIPPED"])
+import inside_zip
+inside_zip.call(lambda: allocate(ctypes.c_size_t(20 << 20)))
+import gone
+os.unlink(gone.__file__)
+gone.call(lambda: allocate(ctypes.c_size_t(21 << 20)))
+'''
+
+
+def odd_trace(bench):
+    where = os.path.join(bench.dir, "odd")
+    os.mkdir(where)
+    archive = os.path.join(where, "code.zip")
+    with zipfile.ZipFile(archive, "w") as out:
+        out.writestr("inside_zip.py", "def call(f):\n    f()\n")
+    with open(os.path.join(where, "gone.py"), "w") as out:
+        out.write("def call(f):\n    f()\n")
+    script = os.path.join(where, "od\u00f6 d.py")
+    with open(script, "w") as out:
+        out.write(ODD)
+    return python_trace(bench, "odd", sys.executable, script, ZIPPED=archive, PYTHONPATH=where)
+
+
+def strings_of(value):
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield from strings_of(key)
+            yield from strings_of(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from strings_of(inner)
+
+
+def sane(text, lines=False):
+    text.encode("utf-8")
+    bad = re.search("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]" if lines else "[\0-\x1f\x7f-\x9f\u2028\u2029]", text)
+    expect(not bad, "%r in %r" % (bad and bad.group(), text[-60:]))
+
+
+def odd_names(bench, path):
+    for command in (*COMMANDS, ["peak", "--tree"], ["peak", "--tree", "--full"]):
+        sane(bench.text(*command, path), lines=True)
+    answer = bench.json("peak", path)
+    for text in strings_of(answer):
+        sane(text)
+    by_size = {h["bytes"] >> 20: h["frames"] for h in answer["holders"]}
+    files = {size: [f["file"] for f in frames if f["kind"] == "python"] for size, frames in by_size.items()}
+    expect("gr\u00fc\u00df \u6f22\u5b57 \U0001f600.py" in files[2], "a name in Unicode: %r" % files[2][:2])
+    expect("\u51fd\u65702" in [f["function"] for f in by_size[2]], "a function in Unicode")
+    expect(any(f and len(f) == 4096 for f in files[4]), "a long name is not kept to its limit")
+    expect("<string>" in files[5], "<string>")
+    expect(any(f.endswith("code.zip/inside_zip.py") for f in files[20]), "a module in an archive")
+    expect(any(f.endswith("/gone.py") for f in files[21]), "a deleted file")
+
+
+def odd_snapshot(bench, path):
+    out = os.path.join(bench.dir, "odd.pickle")
+    bench.text("snapshot", path, "-o", out)
+    with open(out, "rb") as file:
+        for text in strings_of(pickle.load(file)):
+            sane(text)
+
+
+# ---- PyTorch ---------------------------------------------------------------------------------------
+
+def torch_lines(bench, path, script):
+    """Every allocation of forward and optimizer has the user's line, every one of backward its operation."""
+    out = os.path.join(bench.dir, "torch.pickle")
+    bench.text("snapshot", path, "-o", out)
+    with open(out, "rb") as file:
+        events = [e for trace in pickle.load(file)["device_traces"] for e in trace if e["action"] == "alloc"]
+    backward = [e for e in events if any("Engine::thread_main" in f["name"] for f in e["frames"])]
+    forward = [e for e in events if e not in backward]
+    expect(len(backward) > 100 and len(forward) > 100, "%d and %d" % (len(backward), len(forward)))
+    without = [e for e in forward if not any(f["filename"] == script for f in e["frames"])]
+    equal(len(without), 0, "allocations outside backward without the user's line, of %d" % len(forward))
+    unnamed = [e for e in backward if not any(re.search(r"Backward\d*::apply|AccumulateGrad|InputBuffer|Engine::",
+                                                        f["name"]) for f in e["frames"])]
+    equal(len(unnamed), 0, "allocations of backward without an operation, of %d" % len(backward))
+    untied = [e for e in backward if not any(f["filename"] == script for f in e["frames"])]
+    equal(len(untied), 0, "allocations of backward not tied to a line, of %d" % len(backward))
+
+
+def torch_cases(bench):
+    script = os.path.join(ROOT, "tests/torch/gpt2.py")
+    python = os.path.join(ROOT, "tests/torch/python")
+    ready = subprocess.run([python, "-c", "import torch"], capture_output=True, timeout=900)
+    if ready.returncode:
+        skip("torch-lines", "no PyTorch here: " + ready.stderr.decode()[-100:].strip().replace("\n", " "))
+        return
+    where = os.path.join(bench.dir, "torch.d")
+    os.mkdir(where)
+    subprocess.run([python, script, "--steps", "3"], capture_output=True, timeout=300,
+                   env=dict(os.environ, GPUTRACE_DIR=where, LD_PRELOAD=bench.build + "/libgputrace.so"))
+    path = glob.glob(where + "/*.gtrace")[0]
+    bench.case("torch-lines", torch_lines, path, script)
+    modules = {f["module"] for h in bench.json("peak", path)["holders"] for f in h["frames"] if f["module"]}
+    torch = {os.path.dirname(m) for m in modules if "/torch/lib/" in m}
+    prefix = hidden(sorted(torch) + [os.path.join(ROOT, "tests/torch")])
+    if prefix:
+        bench.case("packed-torch", packed, path, prefix, True)
+    else:
+        skip("packed-torch", "no mount namespace to hide PyTorch in")
+
+
+def main():
+    bench = Bench(sys.argv[1])
+    paths = {}
+    for version, python in interpreters():
+        paths[version] = python_trace(bench, "nest-" + version, python, os.path.join(HERE, "nest.py"))
+        bench.case("merged-" + version, merged, paths[version], version)
+    named = [v for v in paths if int(v.split(".")[1]) >= 11]
+    if named:
+        bench.case("tree", tree, paths[named[0]])
+    else:
+        skip("tree", "no Python here that knows qualified names, from 3.11 on")
+    path = paths[sorted(paths)[0]]
+    bench.case("halves", halves, path)
+    bench.case("packed", packed, path, (), False)
+    bench.case("packed-away", packed_here)
+    bench.case("run-packs", run_packs)
+    bench.case("hostile-cache", hostile_cache, path)
+    library = os.path.join(bench.dir, "nest.so")
+    shutil.copy(os.path.join(bench.build, "tests/frames/nest.so"), library)
+    bench.case("cached", cached, python_trace(bench, "cached", sys.executable, os.path.join(HERE, "nest.py"),
+                                               NEST=library), library)
+    odd = odd_trace(bench)
+    bench.case("odd-names", odd_names, odd)
+    bench.case("odd-names-in-a-snapshot", odd_snapshot, odd)
+    torch_cases(bench)
+    return 1 if bench.bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

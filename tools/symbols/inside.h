@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT */
+/* Inside tools/symbols: what a gt_symbols holds. */
+#ifndef GT_SYMBOLS_INSIDE_H
+#define GT_SYMBOLS_INSIDE_H
+
+#include "symbols/merge.h"
+#include "symbols/source.h"
+
+struct gt_symbols {
+	const struct gt_trace *trace;
+	struct gt_text *text;
+	struct gt_naming *naming;
+	struct gt_sources *sources;
+	struct gt_symbols_stack *stacks;
+	uint32_t *links; /* Python nodes by native node; NULL = none */
+};
+
+#endif
