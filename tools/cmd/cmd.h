@@ -69,8 +69,8 @@ struct gt_args {
 	uint64_t budget;		 /* bytes; 0 = not given */
 	const char *why;		 /* address, or line of a row; NULL = not given */
 	const char *dir, *ring, *stacks; /* run: passed on */
-	enum gt_frames frames; /* which half of a stack */
-	bool full;	       /* frames of libraries too */
+	enum gt_frames frames;		 /* which half of a stack */
+	bool full;			 /* frames of libraries too */
 	bool tree, pack;
 	char **operands;
 	size_t operand_count;
