@@ -424,6 +424,9 @@ def expect_equal(name, *program, **more):
     need(len(own["segments"]) > 3, "hardly any segments")
     need(segments_of(own) == segments_of(ours), "segments differ: %s", segments_of(own) ^ segments_of(ours))
     need(blocks_of(own) == blocks_of(ours), "blocks differ: %s", blocks_of(own) ^ blocks_of(ours))
+    used = [b for s in ours["segments"] for b in s["blocks"] if b["state"] == "active_allocated"]
+    need(all(b["requested_size"] == b["size"] for b in used), "a size that nobody knows")
+    need("sizes are those of the blocks" in ours["allocator_settings"]["requested_size"], "not said")
 
 
 MLP = [HERE + "/../torch/mlp.py", "--hold", "--snapshot", "OWN"]
