@@ -247,14 +247,43 @@ def documented(bench, paths):
     """Every key that is printed stands in docs/json.md, and every command has its own."""
     with open(os.path.join(ROOT, "docs/json.md"), encoding="utf-8") as text:
         names = set(re.findall(r"`([\w.\[\]]+)`", text.read()))
-    for command in (["summary"], ["peak"], ["oom"], ["timeline", "--points", "3"]):
+    for command in (["summary"], ["peak"], ["at", "end"], ["oom"], ["timeline", "--points", "3"], ["steps"],
+                    ["growth"]):
         for path in paths:
             answer = bench.json(*command, path)
-            equal(answer["schema"], 1, "schema")
+            equal((answer["schema"], answer["command"] in (command[0], "at")), (1, True), "schema and command")
             missing = {k.split(".")[-1].replace("[]", "") for k in keys(answer)} - names
             expect(not missing, "%s: not documented: %s" % (command[0], sorted(missing)))
     missing = {k.split(".")[-1] for k in keys(bench.json("diff", paths[0], paths[1]))} - names
     expect(not missing, "diff: not documented: %s" % sorted(missing))
+
+
+PROMISED = {
+    ("summary",): """processes[].devices[]. ordinal allocated reserved peak_allocated peak_reserved torch_allocated
+        torch_reserved torch_peak_allocated live_blocks events lost""",
+    ("peak",): """holders[]. bytes count level owner category stream frames[].function frames[].file frames[].line
+        frames[].module frames[].kind""",
+    ("at", "end"): "holders[]. bytes count level owner category stream frames[].function",
+    ("oom",): """ schema command oom level verdict request.bytes request.torch_bytes request.device request.seconds
+        request.step request.first_step request.phase request.where.file request.where.line request.where.function
+        device.total device.allocated device.cached device.largest_free_block device.context device.modules
+        device.others device.unexplained device.free categories short_by to_come remedies lost_events history_starts
+        failures[].device failures[].requested failures[].outcome failures[].free failures[].total
+        failures[].allocated failures[].reserved failures[].holders[].bytes""",
+}
+
+
+def promised(bench, path):
+    """Other programs rely on these names: none may go."""
+    for command, text in PROMISED.items():
+        prefix, *names = text.split() if "[]. " in text else ("", *text.split())
+        missing = {prefix + name for name in names} - keys(bench.json(*command, path))
+        expect(not missing, "%s has no %s" % (command[0], sorted(missing)))
+    found = keys(bench.json("diff", path, bench.quiet))
+    names = {"schema", "command", "at", "by", "files", "devices[].ordinal", "devices[].peak_a", "devices[].peak_b",
+             "devices[].delta"}
+    names |= {"devices[].rows[]." + n for n in "key file line function category a b delta".split()}
+    expect(names <= found, "diff has no %s" % sorted(names - found))
 
 
 def same_keys(bench, paths):
@@ -438,6 +467,7 @@ def main():
     bench.case("oom", oom, failed)
     bench.case("oom-others", others, None)
     bench.case("json-documented", documented, [failed, two])
+    bench.case("json-promised", promised, failed)
     bench.case("json-same-keys", same_keys, [failed, small])
     bench.case("messages", messages, small)
     bench.case("peak-limit", check_limit, small, large)
