@@ -114,7 +114,60 @@ def check_row(build, optimizer, variant, loss, phase, free_stacks):
         equal(step["peak_phase"], phase, "phase of the peak of step %d" % step["step"])
 
 
-CASES = {}
+# ---- planted faults -----------------------------------------------------------------------------------
+
+# fault: simulator's options, command, cause (of growth: its rule), text of the line to be named
+FAULTS = {
+    "validation_graph": (("--capacity", "2G"), "oom", "growth", "the fault: validation_graph"),
+    "outputs_in_list": (("--capacity", "2G"), "oom", "growth", "the fault: outputs_in_list"),
+    "retained_graph": (("--capacity", "2G"), "oom", "growth", "the fault: retained_graph"),
+    "growing_buffer": ((), "growth", "growing-buffer", "the fault: growing_buffer"),
+    "first_step": (("--capacity", "8G"), "oom", "first-step-too-large", "the fault: first_step"),
+    "single_request": (("--capacity", "8G"), "oom", "single-request", "the fault: single_request"),
+    "long_batch": (("--capacity", "8G"), "oom", "activations", None),
+    "fragmentation": (("--capacity", "4G"), "oom", "fragmentation", "the fault: fragmentation"),
+    "optimizer_twice": (("--capacity", "4G"), "oom", "duplicate-state", "the fault: optimizer_twice"),
+    "other_process": (("--capacity", "8G"), "oom", "other-process", None),
+}
+SAID = {"growth": "by growth", "first-step-too-large": "Too large for this card", "activations": "activations",
+        "single-request": "by one request", "fragmentation": "by fragmentation", "growing-buffer": "Grows",
+        "duplicate-state": "optimizer state", "other-process": "pid 4711"}
+EVERYDAY_FAULTS = {"validation_graph", "fragmentation"}
+
+
+def check_fault(build, fault):
+    sim, command, cause, text = FAULTS[fault]
+    more = {"GT_SIM_OTHERS": "4711:6000"} if fault == "other_process" else {}
+    traced = Traced(build, "faults.py", fault, sim=sim, fails=True, **more)
+    first, answer = traced.first_line(command), traced.json(command)
+    if command == "oom":
+        expect(answer["oom"], "no OOM: " + traced.done.stderr[-400:])
+        found, where = answer["verdict"]["cause"], answer["verdict"]["where"]
+    else:
+        expect(answer["sites"], "nothing grows")
+        found, where = answer["sites"][0]["rule"], answer["sites"][0]["where"]
+    print("# %-18s %-7s %-22s %s" % (fault, command, found, first))
+    equal(found, cause, "cause")
+    expect(SAID[cause] in first, "the first line is %r" % first)
+    if text:
+        line = traced.line_of("# " + text)
+        equal(where["line"], line, "line")
+        expect("faults.py:%d" % line in first, "no line %d in %r" % (line, first))
+
+
+def check_healthy(build):
+    traced = Traced(build, "faults.py", "healthy")
+    growth = traced.json("growth")
+    equal([s for s in growth["sites"] if s["kind"] != "cache"], [], "growing sites")
+    equal(growth["devices"][0]["enough_steps"], True, "enough steps")
+    expect(traced.first_line("growth").startswith("No growth"), traced.first_line("growth"))
+    equal(traced.json("oom")["oom"], False, "oom")
+    equal(len(traced.json("steps")["steps"]), 14, "steps")
+
+
+CASES = {"healthy": (True, check_healthy)}
+for fault in FAULTS:
+    CASES["fault-" + fault] = (fault in EVERYDAY_FAULTS, check_fault, fault)
 for row in ROWS:
     for stacks in (False, True):
         case = "categories-%s-%s-%s%s" % (*row[:3], "-free" if stacks else "")

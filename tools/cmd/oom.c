@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cmd/holders.h"
+#include "cmd/verdict.h"
 #include "model/xalloc.h"
 #include "out/json.h"
 
@@ -50,7 +51,8 @@ struct failure {
 	size_t lane_index;
 	const struct gt_trace_lane *lane;
 	const struct gt_site_def *site;
-	struct gt_rows rows; /* holders at that moment */
+	struct gt_rows rows;	   /* holders at that moment */
+	struct gt_verdict verdict; /* of the headline only: judge() */
 	bool free_known, total_known;
 };
 
@@ -72,8 +74,34 @@ static void open_failure(struct gt_input *input, const struct gt_report *report,
 	*ret = failure;
 }
 
+/*
+ * The report keeps the largest holders by site; the history, where it reaches, has every block, and
+ * so what each was for.
+ */
+static void name_holders(struct failure *failure, enum gt_by by)
+{
+	struct gt_when when = {.kind = GT_WHEN_EVENT, .seq = failure->report->seq};
+	struct gt_state state;
+
+	if (!gt_input_answers(failure->input) ||
+	    !gt_history_reaches(failure->lane, failure->report->seq) ||
+	    gt_input_state(failure->input, failure->lane_index, GT_TOTAL_IN_USE, when, &state))
+		return;
+	gt_rows_clear(&failure->rows);
+	failure->rows = gt_rows_of(&state, gt_input_symbols(failure->input), by);
+	gt_state_clear(&state);
+}
+
+static void judge(struct failure *failure, enum gt_by by)
+{
+	name_holders(failure, by);
+	failure->verdict = gt_verdict_of(failure->trace, gt_input_answers(failure->input),
+					 failure->lane_index, failure->report);
+}
+
 static void close_failure(struct failure *failure)
 {
+	gt_verdict_clear(&failure->verdict);
 	gt_rows_clear(&failure->rows);
 }
 
@@ -132,15 +160,19 @@ static int64_t in_unit(const struct failure *failure, uint64_t bytes)
 
 static void print_answer(struct gt_out *out, const struct failure *failure)
 {
-	char *lack = short_by(failure)
-			     ? gt_xasprintf(", short by %lld",
-					    (long long)in_unit(failure, short_by(failure)))
-			     : gt_xstrdup("");
-	char *asked = gt_xasprintf("asked %lld %s%s",
-				   (long long)in_unit(failure, gt_report_asked(failure->report)),
-				   gt_unit_name(unit_of(failure)), lack);
-	char *whole = gt_where_text(failure->input, failure->site);
-	char *where = gt_fitting(out, whole, strlen("Out of memory:  .") + strlen(asked));
+	char *lack, *asked, *whole, *where;
+
+	if (gt_print_verdict(out, failure->input, failure->report, &failure->verdict,
+			     unit_of(failure)))
+		return;
+	lack = short_by(failure) ? gt_xasprintf(", short by %lld",
+						(long long)in_unit(failure, short_by(failure)))
+				 : gt_xstrdup("");
+	asked = gt_xasprintf("asked %lld %s%s",
+			     (long long)in_unit(failure, gt_report_asked(failure->report)),
+			     gt_unit_name(unit_of(failure)), lack);
+	whole = gt_where_text(failure->input, failure->site);
+	where = gt_fitting(out, whole, strlen("Out of memory:  .") + strlen(asked));
 
 	gt_line(out, GT_RED_BOLD, "Out of memory: %s %s.", where, asked);
 	free(where);
@@ -166,23 +198,58 @@ static char *free_text(const struct failure *failure)
 			    short_by(failure) ? "" : ": refused although that is enough");
 }
 
+/* The line that asked; the first line says it already where no cause is named. */
+static char *asker_text(struct gt_out *out, const struct failure *failure, size_t other_columns)
+{
+	char *whole, *fitting, *text;
+
+	if (failure->verdict.cause == GT_CAUSE_NONE)
+		return gt_xstrdup("");
+	whole = gt_where_text(failure->input, failure->site);
+	fitting = gt_fitting(out, whole, other_columns);
+	text = gt_xasprintf("   %s", fitting);
+	free(fitting);
+	free(whole);
+	return text;
+}
+
+static void print_moment(struct gt_out *out, const struct failure *failure)
+{
+	char device[GT_DEVICE_TEXT];
+	char *moment = gt_verdict_moment(&failure->verdict);
+	char *before = gt_xasprintf("%s   pid %u%s", gt_device_text(failure->lane->device, device),
+				    failure->trace->header.pid, moment);
+	char *after = gt_xasprintf("   at %.3f s   %s", (double)failure->report->us / 1e6,
+				   end_text(failure));
+	char *asker = asker_text(out, failure, strlen(before) + strlen(after) + 3);
+
+	gt_line(out, GT_PLAIN, "%s%s%s", before, asker, after);
+	free(asker);
+	free(after);
+	free(before);
+	free(moment);
+}
+
 /* Both figures of a request through torch, or its message reads as another event. */
 static void print_context(struct gt_out *out, const struct failure *failure)
 {
 	const struct gt_report *report = failure->report;
-	char device[GT_DEVICE_TEXT], size[GT_SIZE_TEXT];
+	char size[GT_SIZE_TEXT];
 	char *available = free_text(failure);
+	char *lack = short_by(failure)
+			     ? gt_xasprintf(": short by %lld",
+					    (long long)in_unit(failure, short_by(failure)))
+			     : gt_xstrdup("");
 	char *torch = report->torch_requested
 			      ? gt_xasprintf(" (torch's message: %s)",
 					     gt_size_text(report->torch_requested, size))
 			      : gt_xstrdup("");
 
-	gt_line(out, GT_PLAIN, "%s   pid %u   at %.3f s   %s",
-		gt_device_text(failure->lane->device, device), failure->trace->header.pid,
-		(double)report->us / 1e6, end_text(failure));
-	gt_line(out, GT_PLAIN, "Asked of the driver %lld %s%s, %s; tries: %u.",
+	print_moment(out, failure);
+	gt_line(out, GT_PLAIN, "Asked %lld %s%s, %s%s; tries: %u.",
 		(long long)in_unit(failure, report->requested), gt_unit_name(unit_of(failure)),
-		torch, available, report->tries);
+		torch, available, lack, report->tries);
+	free(lack);
 	free(torch);
 	free(available);
 }
@@ -331,12 +398,15 @@ void gt_oom_screen(struct gt_out *out, const struct gt_args *args, struct gt_inp
 	struct failure failure;
 
 	open_failure(input, report, args->by, &failure);
+	judge(&failure, args->by);
 	if (out->format == GT_FORMAT_TEXT) {
 		print_answer(out, &failure);
 		print_context(out, &failure);
 	}
-	print_table(out, &failure, args->by, 5 + gt_loss_lines(input->trace) + refusals);
+	print_table(out, &failure, args->by,
+		    5 + gt_loss_lines(input->trace) + refusals + gt_remedy_lines(&failure.verdict));
 	if (out->format == GT_FORMAT_TEXT) {
+		gt_print_remedies(out, &failure.verdict, unit_of(&failure));
 		if (refusals)
 			print_refusals(out, input, cuts(out) ? 3 : 0);
 		gt_print_loss(out, input->trace);
@@ -400,16 +470,20 @@ static json_t *json_site(const struct failure *failure)
 static json_t *json_request(const struct failure *failure)
 {
 	const struct gt_report *report = failure->report;
+	const struct gt_verdict *verdict = &failure->verdict;
 
-	return json_pack("{s:I, s:o, s:o, s:o, s:n, s:n, s:n, s:o, s:o}", "bytes",
-			 (json_int_t)report->requested, "torch_bytes",
-			 gt_json_number(report->torch_requested, report->torch_requested), "device",
-			 gt_json_ordinal(failure->lane->device), "seconds",
-			 gt_json_seconds(report->us, true), "step", "first_step", "phase", "where",
-			 json_site(failure), "frames",
-			 gt_json_frames(gt_symbols_frames(
-				 gt_input_symbols(failure->input), failure->site->native,
-				 failure->site->python, failure->input->frames)));
+	return json_pack(
+		"{s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "bytes",
+		(json_int_t)report->requested, "torch_bytes",
+		gt_json_number(report->torch_requested, report->torch_requested), "device",
+		gt_json_ordinal(failure->lane->device), "seconds",
+		gt_json_seconds(report->us, true), "step",
+		gt_json_number(verdict->step, verdict->steps_known), "first_step",
+		verdict->steps_known ? json_boolean(verdict->step <= 1) : json_null(), "phase",
+		gt_json_name(gt_phase_name(verdict->phase)), "where", json_site(failure), "frames",
+		gt_json_frames(gt_symbols_frames(gt_input_symbols(failure->input),
+						 failure->site->native, failure->site->python,
+						 failure->input->frames)));
 }
 
 static json_t *json_device(const struct failure *failure)
@@ -417,14 +491,15 @@ static json_t *json_device(const struct failure *failure)
 	const struct gt_report *report = failure->report;
 	bool whole = failure->free_known && failure->total_known;
 
-	return json_pack("{s:o, s:I, s:I, s:I, s:n, s:n, s:n, s:o, s:o, s:o}", "total",
-			 gt_json_number(report->device_total, failure->total_known), "allocated",
-			 (json_int_t)in_use(failure), "reserved",
-			 (json_int_t)report->cur[GT_TOTAL_RESERVED], "cached",
-			 (json_int_t)cached(failure), "largest_free_block", "context", "modules",
-			 "others", json_others(report), "unexplained",
-			 whole ? json_integer(unexplained(failure)) : json_null(), "free",
-			 gt_json_number(report->device_free, failure->free_known));
+	return json_pack(
+		"{s:o, s:I, s:I, s:I, s:o, s:n, s:n, s:o, s:o, s:o}", "total",
+		gt_json_number(report->device_total, failure->total_known), "allocated",
+		(json_int_t)in_use(failure), "reserved", (json_int_t)report->cur[GT_TOTAL_RESERVED],
+		"cached", (json_int_t)cached(failure), "largest_free_block",
+		gt_json_number(failure->verdict.largest_piece, failure->verdict.pieces_known),
+		"context", "modules", "others", json_others(report), "unexplained",
+		whole ? json_integer(unexplained(failure)) : json_null(), "free",
+		gt_json_number(report->device_free, failure->free_known));
 }
 
 static json_t *json_failure(const struct failure *failure, enum gt_by by)
@@ -472,6 +547,23 @@ static json_t *json_failures(const struct gt_args *args, struct gt_session *sess
 	return failures;
 }
 
+static void open_headline(const struct gt_args *args, struct gt_input *input,
+			  struct failure *failure)
+{
+	open_failure(input, gt_input_headline(args, input), GT_BY_SITE, failure);
+	judge(failure, GT_BY_SITE);
+}
+
+static json_t *json_categories(const struct gt_verdict *verdict)
+{
+	json_t *categories = json_object();
+
+	for (int c = GT_CATEGORY_NONE + 1; c < GT_CATEGORIES; c++)
+		json_object_set_new(categories, gt_category_key(c),
+				    json_integer((json_int_t)verdict->categories[c]));
+	return categories;
+}
+
 /* The headline's keys are there whether or not there is a headline. */
 static void set_headline(json_t *answer, const struct gt_args *args, struct gt_input *input)
 {
@@ -479,7 +571,7 @@ static void set_headline(json_t *answer, const struct gt_args *args, struct gt_i
 	bool any = input != NULL;
 
 	if (any)
-		open_failure(input, gt_input_headline(args, input), GT_BY_SITE, &failure);
+		open_headline(args, input, &failure);
 	json_object_set_new(answer, "oom", json_boolean(any));
 	json_object_set_new(answer, "file", any ? gt_json_name(input->trace->path) : json_null());
 	json_object_set_new(answer, "pid",
@@ -492,15 +584,24 @@ static void set_headline(json_t *answer, const struct gt_args *args, struct gt_i
 		answer, "outcome",
 		any ? json_string(gt_end_name(gt_report_end(failure.trace, failure.report)))
 		    : json_null());
-	json_object_set_new(answer, "verdict", json_null());
+	json_object_set_new(answer, "verdict",
+			    any ? gt_json_verdict(input, failure.report, &failure.verdict)
+				: json_null());
 	json_object_set_new(answer, "request", any ? json_request(&failure) : json_null());
 	json_object_set_new(answer, "device", any ? json_device(&failure) : json_null());
-	json_object_set_new(answer, "categories", json_null());
+	json_object_set_new(answer, "categories",
+			    any && failure.verdict.categories_known
+				    ? json_categories(&failure.verdict)
+				    : json_null());
 	json_object_set_new(answer, "short_by",
 			    any ? gt_json_number(short_by(&failure), failure.free_known)
 				: json_null());
-	json_object_set_new(answer, "to_come", json_null());
-	json_object_set_new(answer, "remedies", json_array());
+	json_object_set_new(
+		answer, "to_come",
+		any ? gt_json_number(failure.verdict.to_come, failure.verdict.to_come_known)
+		    : json_null());
+	json_object_set_new(answer, "remedies",
+			    any ? gt_json_remedies(&failure.verdict) : json_array());
 	if (any)
 		close_failure(&failure);
 }

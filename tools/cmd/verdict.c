@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: MIT */
+/* See verdict.h. */
+#include "cmd/verdict.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "cmd/growth.h"
+#include "model/xalloc.h"
+#include "out/json.h"
+#include "out/table.h"
+
+struct saying {
+	struct gt_out *out;
+	struct gt_input *input;
+	const struct gt_report *report;
+	const struct gt_verdict *v;
+	enum gt_unit unit;
+};
+
+static long long in_unit(const struct saying *s, uint64_t bytes)
+{
+	return (long long)gt_round_to((int64_t)bytes, gt_unit_bytes(s->unit));
+}
+
+static const struct gt_site_def *site_of(const struct gt_input *input,
+					 const struct gt_report *report, const struct gt_verdict *v)
+{
+	const struct gt_trace_lane *lane = NULL;
+
+	if (v->site)
+		return v->site;
+	for (size_t i = 0; i < input->trace->lane_count; i++)
+		if (input->trace->lanes[i].lane == report->lane)
+			lane = &input->trace->lanes[i];
+	return &lane->site_defs[report->site < lane->site_count ? report->site : 0];
+}
+
+/* The line to look at. To be freed. */
+static char *where_text(const struct saying *s)
+{
+	if (s->v->frame)
+		return gt_frame_text(s->v->frame);
+	return gt_where_text(s->input, site_of(s->input, s->report, s->v));
+}
+
+/* How many causes alone would have been enough to take away. */
+static size_t count_causes(const struct gt_verdict *v)
+{
+	size_t count = 0;
+
+	for (int c = GT_CAUSE_DUPLICATE_STATE; c < GT_CAUSE_ACTIVATIONS; c++)
+		count += v->margins[c] > 0;
+	return count;
+}
+
+/* ---- the first line, by cause ----------------------------------------------------------------- */
+
+static void say_growth(const struct saying *s, const char *where, const char *causes)
+{
+	char slope[GT_SIZE_TEXT];
+
+	gt_line(s->out, GT_RED_BOLD, "Out of memory by growth: %s more per step, kept from %s%s.",
+		gt_size_text((uint64_t)s->v->growth.slope, slope), where, causes);
+}
+
+static void say_first_step(const struct saying *s, const char *where, const char *causes)
+{
+	gt_line(s->out, GT_RED_BOLD,
+		"Too large for this card: step 1 needs %lld %s at %s, the card has %lld.",
+		in_unit(s, s->report->cur[GT_TOTAL_IN_USE] + s->v->to_come), gt_unit_name(s->unit),
+		where, in_unit(s, s->report->device_total));
+}
+
+static void say_fragmentation(const struct saying *s, const char *where, const char *causes)
+{
+	gt_line(s->out, GT_RED_BOLD,
+		"Out of memory by fragmentation: %lld %s cached, in %zu pieces up to %lld, kept "
+		"apart by %s%s.",
+		in_unit(s, s->v->cached), gt_unit_name(s->unit), s->v->pieces,
+		in_unit(s, s->v->largest_piece), where, causes);
+}
+
+static void say_other(const struct saying *s, const char *where, const char *causes)
+{
+	const struct gt_other *most = &s->report->other[0];
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < s->report->others; i++) {
+		bytes += s->report->other[i].bytes;
+		if (s->report->other[i].bytes > most->bytes)
+			most = &s->report->other[i];
+	}
+	gt_line(s->out, GT_RED_BOLD, "Out of memory: pid %u%s %lld %s of this card%s.", most->pid,
+		s->report->others > 1 ? " and others hold" : " holds", in_unit(s, bytes),
+		gt_unit_name(s->unit), causes);
+}
+
+static void say_single(const struct saying *s, const char *where, const char *causes)
+{
+	gt_line(s->out, GT_RED_BOLD,
+		"Out of memory by one request: %s asked %lld %s, the card has %lld.", where,
+		in_unit(s, gt_report_asked(s->report)), gt_unit_name(s->unit),
+		in_unit(s, s->report->device_total));
+}
+
+static void say_duplicate(const struct saying *s, const char *where, const char *causes)
+{
+	gt_line(s->out, GT_RED_BOLD,
+		"Out of memory: optimizer state is there more than once, %lld %s too much; made at "
+		"%s%s.",
+		in_unit(s, s->v->margins[GT_CAUSE_DUPLICATE_STATE]), gt_unit_name(s->unit), where,
+		causes);
+}
+
+static void say_load(const struct saying *s, const char *where, const char *causes)
+{
+	gt_line(s->out, GT_RED_BOLD,
+		"Out of memory in loading: %lld %s of loaded tensors beside the model's, at %s.",
+		in_unit(s, s->v->margins[GT_CAUSE_LOAD_PEAK]), gt_unit_name(s->unit), where);
+}
+
+static void say_activations(const struct saying *s, const char *where, const char *causes)
+{
+	gt_line(s->out, GT_RED_BOLD, "Out of memory: activations hold %lld %s%s, at %s.",
+		in_unit(s, s->v->margins[GT_CAUSE_ACTIVATIONS]), gt_unit_name(s->unit),
+		s->v->large_input ? " (the largest input so far)" : "", where);
+}
+
+bool gt_print_verdict(struct gt_out *out, struct gt_input *input, const struct gt_report *report,
+		      const struct gt_verdict *verdict, enum gt_unit unit)
+{
+	static void (*const sayers[GT_CAUSES])(const struct saying *s, const char *where,
+					       const char *causes) = {
+		[GT_CAUSE_SINGLE_REQUEST] = say_single,	      [GT_CAUSE_TOO_LARGE] = say_first_step,
+		[GT_CAUSE_FIRST_STEP] = say_first_step,	      [GT_CAUSE_LOAD_PEAK] = say_load,
+		[GT_CAUSE_DUPLICATE_STATE] = say_duplicate,   [GT_CAUSE_GROWTH] = say_growth,
+		[GT_CAUSE_FRAGMENTATION] = say_fragmentation, [GT_CAUSE_OTHER_PROCESS] = say_other,
+		[GT_CAUSE_ACTIVATIONS] = say_activations,
+	};
+	struct saying saying = {out, input, report, verdict, unit};
+	size_t count = count_causes(verdict);
+	char *where, *causes;
+
+	if (!sayers[verdict->cause])
+		return false;
+	where = where_text(&saying);
+	causes = count > 1 ? gt_xasprintf(" (1 of %zu causes)", count) : gt_xstrdup("");
+	sayers[verdict->cause](&saying, where, causes);
+	free(causes);
+	free(where);
+	return true;
+}
+
+char *gt_verdict_moment(const struct gt_verdict *verdict)
+{
+	const char *phase = gt_phase_name(verdict->phase);
+
+	if (!verdict->steps_known)
+		return gt_xstrdup("");
+	if (!verdict->step)
+		return gt_xstrdup("   before step 1");
+	return gt_xasprintf("   step %zu%s%s", verdict->step, *phase ? ", " : "", phase);
+}
+
+/* ---- remedies ------------------------------------------------------------------------------------ */
+
+size_t gt_remedy_lines(const struct gt_verdict *verdict)
+{
+	return verdict->remedy_count + 2;
+}
+
+static char *lasts_text(const struct gt_remedy *remedy)
+{
+	if (!remedy->enough)
+		return gt_xstrdup("no");
+	if (remedy->steps < 0)
+		return gt_xstrdup("for good");
+	return gt_xasprintf("%lld more step%s", (long long)remedy->steps,
+			    remedy->steps == 1 ? "" : "s");
+}
+
+static void print_evidence(struct gt_out *out, const struct gt_verdict *v)
+{
+	const struct gt_grower *first = gt_first_grower(&v->growth);
+
+	if (v->cause == GT_CAUSE_GROWTH && first)
+		gt_line(out, GT_PLAIN, "Why  %s (rule %s); %u of %u steps.",
+			gt_suspect(&v->growth, first).text, gt_suspect(&v->growth, first).rule,
+			first->ups, first->steps);
+}
+
+void gt_print_remedies(struct gt_out *out, const struct gt_verdict *verdict, enum gt_unit unit)
+{
+	char *title = gt_xasprintf(
+		"Enough?  %s by %lld %s", verdict->over ? "over" : "short",
+		(long long)gt_round_to((int64_t)(verdict->over ? verdict->over : verdict->short_by),
+				       gt_unit_bytes(unit)),
+		gt_unit_name(unit));
+	const struct gt_field fields[] = {
+		{"remedy", title, GT_FIELD_TEXT, GT_SHOW_ALWAYS},
+		{"bytes", "gives", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
+		{"lasts", NULL, GT_FIELD_TEXT, GT_SHOW_ALWAYS},
+		{"result", NULL, GT_FIELD_TEXT, GT_SHOW_ALWAYS},
+		{"how", "how it was worked out", GT_FIELD_TEXT, GT_SHOW_WIDE},
+	};
+	struct gt_table *table = gt_table_new(fields, sizeof(fields) / sizeof(fields[0]));
+
+	print_evidence(out, verdict);
+	gt_table_unit(table, unit);
+	for (size_t i = 0; i < verdict->remedy_count; i++) {
+		const struct gt_remedy *remedy = &verdict->remedies[i];
+		char *lasts = lasts_text(remedy);
+		char *how = gt_xasprintf("%s%s", remedy->formula,
+					 remedy->checked ? "" : " (not checked)");
+
+		gt_table_row(table, 0, 0, i == 0 && remedy->enough ? GT_ROW_ACT : 0);
+		gt_table_text(table, remedy->text);
+		gt_table_number(table, (int64_t)remedy->bytes);
+		gt_table_text(table, lasts);
+		gt_table_text(table, remedy->same_result ? "same" : "may vary");
+		gt_table_text(table, how);
+		free(how);
+		free(lasts);
+	}
+	if (verdict->remedy_count)
+		gt_table_print(table, out, 0);
+	gt_table_free(table);
+	free(title);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------------ */
+
+static json_t *json_where(struct gt_input *input, const struct gt_report *report,
+			  const struct gt_verdict *v)
+{
+	struct gt_label label;
+	json_t *where;
+
+	if (v->frame)
+		return json_pack("{s:o, s:i, s:o}", "file", gt_json_name(v->frame->file), "line",
+				 v->frame->line, "function", gt_json_name(v->frame->function));
+	gt_label_make(gt_input_symbols(input), input->trace, site_of(input, report, v),
+		      GT_STREAM_UNKNOWN, GT_BY_LINE, &label);
+	where = gt_json_where(&label);
+	gt_label_clear(&label);
+	return where;
+}
+
+json_t *gt_json_verdict(struct gt_input *input, const struct gt_report *report,
+			const struct gt_verdict *v)
+{
+	json_t *also = json_array(), *evidence = json_array();
+
+	for (int c = GT_CAUSE_DUPLICATE_STATE; c < GT_CAUSE_ACTIVATIONS; c++)
+		if (v->margins[c] && (enum gt_cause)c != v->cause)
+			json_array_append_new(also, json_string(gt_cause_name((enum gt_cause)c)));
+	for (int c = GT_CAUSE_NONE + 1; c < GT_CAUSES; c++)
+		if (v->margins[c])
+			json_array_append_new(evidence,
+					      json_pack("{s:s, s:I}", "cause",
+							gt_cause_name((enum gt_cause)c), "bytes",
+							(json_int_t)v->margins[c]));
+	for (size_t i = 0; i < v->growth.count; i++)
+		json_array_append_new(evidence,
+				      gt_json_grower(input, &v->growth, &v->growth.growers[i]));
+	return json_pack("{s:s, s:o, s:o, s:o}", "cause", gt_cause_name(v->cause), "also_enough",
+			 also, "where", json_where(input, report, v), "evidence", evidence);
+}
+
+json_t *gt_json_remedies(const struct gt_verdict *verdict)
+{
+	json_t *remedies = json_array();
+
+	for (size_t i = 0; i < verdict->remedy_count; i++) {
+		const struct gt_remedy *r = &verdict->remedies[i];
+
+		json_array_append_new(
+			remedies,
+			json_pack("{s:s, s:I, s:b, s:o, s:b, s:b, s:s}", "id", r->id, "bytes",
+				  (json_int_t)r->bytes, "enough", r->enough, "lasts_steps",
+				  gt_json_number((uint64_t)r->steps, r->steps >= 0), "same_result",
+				  r->same_result, "checked", r->checked, "formula", r->formula));
+	}
+	return remedies;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT */
+/* How oom says a verdict. */
+#ifndef GT_CMD_VERDICT_H
+#define GT_CMD_VERDICT_H
+
+#include "cmd/session.h"
+#include "model/verdict.h"
+#include "out/number.h"
+
+/* The first line. False: no cause can be named, nothing was printed. */
+bool gt_print_verdict(struct gt_out *out, struct gt_input *input, const struct gt_report *report,
+		      const struct gt_verdict *verdict, enum gt_unit unit);
+
+/* Step and phase, for the second line: "step 45, optimizer"; "" = not known. To be freed. */
+char *gt_verdict_moment(const struct gt_verdict *verdict);
+
+/* Evidence, and the table of what would have been enough. */
+void gt_print_remedies(struct gt_out *out, const struct gt_verdict *verdict, enum gt_unit unit);
+size_t gt_remedy_lines(const struct gt_verdict *verdict);
+
+json_t *gt_json_verdict(struct gt_input *input, const struct gt_report *report,
+			const struct gt_verdict *verdict);
+json_t *gt_json_remedies(const struct gt_verdict *verdict);
+
+#endif
