@@ -96,6 +96,20 @@ static const struct gt_command commands[] = {
 			    "  gputrace peak --range forward run.gtrace\n",
 	},
 	{
+		.name = "errors",
+		.run = gt_cmd_errors,
+		.options = GT_OPT_TABLE,
+		.operands = FILES,
+		.min_operands = 1,
+		.max_operands = ANY,
+		.summary = "every refused request and how it ended",
+		.text = "Outcomes: granted on retry (torch emptied its cache and went on),\n"
+			"caught (the program went on), fatal, open (killed before it could go\n"
+			"on), not memory. What was fatal is explained by oom.",
+		.examples = "  gputrace errors run.gtrace\n"
+			    "  gputrace errors --format json traces/ | jq .errors[].outcome\n",
+	},
+	{
 		.name = "growth",
 		.run = gt_cmd_growth,
 		.options = GT_OPT_TABLE,

@@ -93,6 +93,7 @@ int gt_cmd_run(struct gt_args *args);
 int gt_cmd_summary(struct gt_args *args);
 int gt_cmd_at(struct gt_args *args);
 int gt_cmd_peak(struct gt_args *args);
+int gt_cmd_errors(struct gt_args *args);
 int gt_cmd_steps(struct gt_args *args);
 int gt_cmd_growth(struct gt_args *args);
 int gt_cmd_oom(struct gt_args *args);
