@@ -29,7 +29,9 @@ CHECKS	:=
 .PHONY: all deps deps-apt install uninstall clean
 .DEFAULT_GOAL := all
 
-include $(sort $(wildcard preload/*.mk tools/*.mk tests/*.mk tests/*/*.mk docs/*.mk))
+# The simulator's part first: others ask whether it can be built.
+PARTS := preload/preload.mk tools/tools.mk tests/sim/sim.mk
+include $(PARTS) $(filter-out $(PARTS),$(sort $(wildcard tests/*.mk tests/*/*.mk docs/*.mk)))
 
 all: $(ALL)
 
