@@ -28,11 +28,11 @@ struct moment {
 };
 
 static struct {
-	uint32_t version; /* odd while the anchor changes */
-	bool invariant;	  /* the TSC may be used, once the rate is known */
-	uint64_t rate;	  /* microseconds per tick << SHIFT; 0 = not known yet */
-	struct moment anchor;
-	struct moment base; /* the rate's older end */
+	uint32_t version;		  /* odd while the anchor changes */
+	bool invariant;			  /* the TSC may be used, once the rate is known */
+	uint64_t rate;			  /* microseconds per tick << SHIFT; 0 = not known yet */
+	uint64_t anchor_ticks, anchor_us; /* trace time */
+	struct moment base;		  /* the rate's older end */
 } clk;
 
 static uint64_t mono_ns(void)
@@ -111,8 +111,8 @@ static void set_anchor(void)
 	struct moment at = now();
 	uint64_t ns = at.ns - clk.base.ns, passed = at.ticks - clk.base.ticks;
 
-	gt_store_relaxed(&clk.anchor.ticks, at.ticks);
-	gt_store_relaxed(&clk.anchor.ns, at.ns);
+	gt_store_relaxed(&clk.anchor_ticks, at.ticks);
+	gt_store_relaxed(&clk.anchor_us, at.ns / 1000 - gt_file->mono_us);
 	if (ns >= MIN_NS && passed)
 		gt_store_relaxed(&clk.rate,
 				 (uint64_t)(((unsigned __int128)ns << SHIFT) / passed / 1000));
@@ -148,15 +148,14 @@ static uint64_t slow_us(void)
 uint64_t gt_now_us(void)
 {
 	uint32_t version = gt_load(&clk.version);
-	struct moment anchor = {gt_load_relaxed(&clk.anchor.ticks),
-				gt_load_relaxed(&clk.anchor.ns)};
+	uint64_t anchor = gt_load_relaxed(&clk.anchor_ticks), us = gt_load_relaxed(&clk.anchor_us);
 	uint64_t rate = gt_load_relaxed(&clk.rate), passed;
 
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (gt_unlikely(!rate || version & 1 || gt_load_relaxed(&clk.version) != version))
 		return slow_us();
-	passed = ticks() - anchor.ticks;
+	passed = ticks() - anchor;
 	if (gt_unlikely(passed > MAX_TICKS))
 		return slow_us();
-	return anchor.ns / 1000 + (passed * rate >> SHIFT) - gt_file->mono_us;
+	return us + (passed * rate >> SHIFT);
 }

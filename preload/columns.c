@@ -23,17 +23,23 @@
 	X(AGE, PLAIN, GT_LOW48(c->time_thread) - GT_LOW48(c->birth)) \
 	X(TIME, DELTA, GT_LOW48(c->time_thread))
 
-struct span { /* the events of a chunk, in a ring of cells */
-	const struct gt_cell *cells;
-	uint32_t mask;
-	uint32_t count;
-	uint64_t first;
+/* The events of a chunk: two runs of cells, as the ring of cells comes round in between. */
+struct span {
+	const struct gt_cell *from[2], *to[2];
 };
 
-static inline const struct gt_cell *cell_at(const struct span *s, uint32_t i)
+static struct span span_of(const struct gt_cell *cells, uint32_t cap, uint64_t first,
+			   uint32_t count)
 {
-	return &s->cells[(s->first + i) & s->mask];
+	uint32_t at = (uint32_t)(first & (cap - 1)), behind = cap - at;
+	uint32_t n = count < behind ? count : behind;
+
+	return (struct span){{cells + at, cells}, {cells + at + n, cells + (count - n)}};
 }
+
+#define EACH_CELL(c, s)                           \
+	for (unsigned run_ = 0; run_ < 2; run_++) \
+		for (const struct gt_cell *c = (s)->from[run_]; c < (s)->to[run_]; c++)
 
 static inline uint8_t *put_varint(uint8_t *p, uint64_t v)
 {
@@ -62,8 +68,9 @@ put_values(uint8_t *p, const struct span *s, uint64_t (*get)(const struct gt_cel
 {
 	uint64_t before = 0;
 
-	for (uint32_t i = 0; i < s->count; i++) {
-		uint64_t v = get(cell_at(s, i));
+	EACH_CELL(c, s)
+	{
+		uint64_t v = get(c);
 
 		if (coding == GT_CODE_BYTES) {
 			*p++ = (uint8_t)v;
@@ -112,33 +119,32 @@ put_column(uint8_t *p, const struct span *s, enum gt_column_id id, enum gt_colum
 	uint8_t *put_##id(uint8_t *p, const struct span *s, bool varies)                 \
 	{                                                                                \
 		return put_column(p, s, GT_COL_##id, GT_CODE_##coding, get_##id, varies, \
-				  get_##id(cell_at(s, 0)));                              \
+				  get_##id(s->from[0]));                                 \
 	}
 COLUMNS(X)
 #undef X
+
+/* Cells word by word, for the question in which bits any differs from the first. */
+#define WORDS (sizeof(struct gt_cell) / 8)
+typedef uint64_t words __attribute__((vector_size(16), may_alias));
 
 /* Bits in which any cell differs from the first; birth's low part: in which it differs from time.
  */
 static struct gt_cell differences(const struct span *s)
 {
-	const struct gt_cell *first = cell_at(s, 0);
-	struct gt_cell d = {0};
+	const words *first = (const words *)s->from[0];
+	struct gt_cell d;
+	words all[WORDS / 2] = {0};
 	uint64_t age = 0;
 
-	for (uint32_t i = 0; i < s->count; i++) {
-		const struct gt_cell *c = cell_at(s, i);
-
-		d.seq_op |= c->seq_op ^ first->seq_op;
-		d.time_thread |= c->time_thread ^ first->time_thread;
-		d.key |= c->key ^ first->key;
-		d.size_stream |= c->size_stream ^ first->size_stream;
-		d.birth |= c->birth ^ first->birth;
-		d.site |= c->site ^ first->site;
-		d.free_site |= c->free_site ^ first->free_site;
-		d.aux |= c->aux ^ first->aux;
-		d.extra |= c->extra ^ first->extra;
+	EACH_CELL(c, s)
+	{
+		_Pragma("GCC unroll 4") /* registers, not an array */
+			for (unsigned i = 0; i < WORDS / 2; i++) all[i] |=
+			((const words *)c)[i] ^ first[i];
 		age |= c->time_thread ^ c->birth;
 	}
+	__builtin_memcpy(&d, all, sizeof(d));
 	/* So that get_AGE of the result is zero exactly when every age is. */
 	d.birth = GT_PACK(d.time_thread - GT_LOW48(age), GT_HIGH16(d.birth));
 	return d;
@@ -147,7 +153,7 @@ static struct gt_cell differences(const struct span *s)
 size_t gt_columns_encode(uint8_t *out, const struct gt_cell *cells, uint32_t cap, uint64_t first,
 			 uint32_t count)
 {
-	const struct span span = {cells, cap - 1, count, first};
+	const struct span span = span_of(cells, cap, first, count);
 	const struct gt_cell d = differences(&span);
 	uint8_t *p = out;
 

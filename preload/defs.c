@@ -262,15 +262,12 @@ static uint32_t define_thread(void)
 	return id;
 }
 
-uint32_t gt_def_thread(void)
-{
-	GT_TLS uint32_t epoch, id;
+GT_TLS_SHARED struct gt_thread_id gt_thread_id;
 
-	if (gt_unlikely(epoch != gt_epoch)) {
-		id = define_thread();
-		epoch = gt_epoch;
-	}
-	return id;
+uint32_t gt_def_new_thread(void)
+{
+	gt_thread_id = (struct gt_thread_id){.epoch = gt_epoch, .id = define_thread()};
+	return gt_thread_id.id;
 }
 
 void gt_defs_forget(void)

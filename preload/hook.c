@@ -97,14 +97,12 @@ static bool device_defined(int ordinal)
 }
 
 /* The driver is asked before the lock is taken: foreign code never runs under a lock of ours. */
-void gt_hook_device(int ordinal)
+static __attribute__((noinline)) void define_device(int ordinal)
 {
 	uint8_t uuid[16] = {0};
 	char name[128] = "";
 	size_t total = 0;
 
-	if (ordinal < 0 || ordinal > 63 || gt_likely(device_defined(ordinal)))
-		return;
 	if (!gt_driver.cuDeviceTotalMem_v2 || gt_driver.cuDeviceTotalMem_v2(&total, ordinal))
 		total = 0;
 	if (!gt_driver.cuDeviceGetUuid_v2 || gt_driver.cuDeviceGetUuid_v2(uuid, ordinal))
@@ -118,6 +116,12 @@ void gt_hook_device(int ordinal)
 		gt_store(&devices_defined, devices_defined | 1ull << ordinal);
 	}
 	gt_unlock(&devices_lock);
+}
+
+void gt_hook_device(int ordinal)
+{
+	if (ordinal >= 0 && ordinal <= 63 && gt_unlikely(!device_defined(ordinal)))
+		define_device(ordinal);
 }
 
 void gt_hook_memory(uint64_t *ret_free, uint64_t *ret_total)

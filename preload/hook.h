@@ -16,6 +16,8 @@
 #include "abi.h"
 #include "preload.h"
 
+#pragma GCC visibility push(hidden)
+
 /* ---- results --------------------------------------------------------------------------------- */
 
 /* CUresult values that mean something to us. */
@@ -55,7 +57,7 @@ struct gt_thread {
 	uint32_t busy;	     /* ... and is in our code, not in the real function */
 	uint64_t runtime_pc; /* caller of the runtime function in progress, 0 = none */
 };
-extern __thread struct gt_thread gt_thread __attribute__((tls_model("initial-exec")));
+extern GT_TLS_SHARED struct gt_thread gt_thread;
 
 bool gt_enter_nested(void);
 
@@ -80,7 +82,7 @@ static inline void gt_leave(void)
  */
 static inline bool gt_begin(bool success)
 {
-	gt_thread.busy = (success || gt_started()) && gt_recording();
+	gt_thread.busy = gt_likely(gt_started()) || (success && gt_recording());
 	return gt_thread.busy;
 }
 
@@ -373,5 +375,7 @@ void gt_pending_forget(void);
 	}
 
 #define GT_WRAP_OTHER(...)
+
+#pragma GCC visibility pop
 
 #endif

@@ -23,22 +23,8 @@ int gt_index_init(struct gt_index *ix)
 	return 0;
 }
 
-static struct gt_index_table *table_of(struct gt_index *ix, uint32_t hash)
-{
-	return &ix->table[hash / (UINT32_MAX / GT_INDEX_TABLES + 1)];
-}
-
-static void put(struct gt_index_table *t, uint64_t entry)
-{
-	uint32_t pos = (uint32_t)(entry >> 32);
-
-	while (t->entries[pos & t->mask])
-		pos++;
-	t->entries[pos & t->mask] = entry;
-}
-
 /* The first tables share one mapping, which stays: nothing to unmap then. */
-static bool grow(struct gt_index_table *t)
+bool gt_index_grow(struct gt_index_table *t)
 {
 	struct gt_index_table old = *t;
 	uint32_t count = old.mask + 1 == FIRST ? SECOND : 2 * (old.mask + 1);
@@ -50,25 +36,10 @@ static bool grow(struct gt_index_table *t)
 	t->mask = count - 1;
 	for (uint32_t i = 0; i <= old.mask; i++)
 		if (old.entries[i])
-			put(t, old.entries[i]);
+			gt_index_put(t, old.entries[i]);
 	if (old.mask + 1 != FIRST)
 		gt_unmap(old.entries, (old.mask + 1) * sizeof(*entries));
 	return true;
-}
-
-bool gt_index_reserve(struct gt_index *ix, uint32_t hash)
-{
-	struct gt_index_table *t = table_of(ix, hash);
-
-	return t->used < (t->mask + 1) / 4 * 3 || grow(t);
-}
-
-void gt_index_add(struct gt_index *ix, uint32_t hash, uint32_t value)
-{
-	struct gt_index_table *t = table_of(ix, hash);
-
-	put(t, (uint64_t)hash << 32 | (value + 1));
-	t->used++;
 }
 
 /* Moves later entries of the run into the gap, as far as each may go: not before its own place. */
@@ -87,7 +58,7 @@ static void close_gap(struct gt_index_table *t, uint32_t gap)
 
 void gt_index_remove(struct gt_index *ix, uint32_t hash, uint32_t value)
 {
-	struct gt_index_table *t = table_of(ix, hash);
+	struct gt_index_table *t = gt_index_table(ix, hash);
 	uint64_t entry = (uint64_t)hash << 32 | (value + 1);
 	uint32_t pos = hash;
 

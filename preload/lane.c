@@ -89,16 +89,24 @@ static struct lane *make(uint32_t number)
 
 /* ---- in and out ----------------------------------------------------------------------------- */
 
-static struct lane *enter(struct lane *l)
+static inline void leave(struct lane *l)
+{
+	gt_unlock(&l->lock);
+	inside = false;
+	if (gt_unlikely(gt_load_relaxed(&gt_unsaid)))
+		gt_stop_say();
+}
+
+static inline struct lane *enter(struct lane *l)
 {
 	gt_lock(&l->lock);
 	if (gt_likely(!gt_load_relaxed(&gt_file->stop)))
 		return l;
-	gt_lane_leave(l);
+	leave(l);
 	return NULL;
 }
 
-struct lane *gt_lane_enter_number(uint32_t number)
+static inline struct lane *enter_number(uint32_t number)
 {
 	struct lane *l = number < GT_MAX_LANES ? gt_load(&lanes.lane[number]) : NULL;
 
@@ -108,7 +116,7 @@ struct lane *gt_lane_enter_number(uint32_t number)
 	return enter(l);
 }
 
-struct lane *gt_lane_enter(int device)
+static inline struct lane *enter_device(int device)
 {
 	uint32_t number = gt_lane_number(device);
 	struct lane *l = NULL;
@@ -128,11 +136,14 @@ struct lane *gt_lane_enter(int device)
 	return NULL;
 }
 
+struct lane *gt_lane_enter(int device)
+{
+	return enter_device(device);
+}
+
 void gt_lane_leave(struct lane *l)
 {
-	gt_unlock(&l->lock);
-	inside = false;
-	gt_stop_say();
+	leave(l);
 }
 
 void gt_lanes_forget(void)
@@ -147,9 +158,9 @@ static inline struct gt_slot *slot_at(const struct lane *l, uint32_t slot)
 	return gt_array_at(&l->slots, slot);
 }
 
-static uint32_t find(const struct lane *l, uint64_t key)
+static inline uint32_t find(const struct lane *l, uint64_t key, uint32_t hash)
 {
-	uint32_t hash = gt_hash(key), pos = hash, slot;
+	uint32_t pos = hash, slot;
 
 	while ((slot = gt_index_next(&l->blocks, hash, &pos)) != GT_NONE)
 		if (slot_at(l, slot)->key == key)
@@ -161,15 +172,18 @@ static uint32_t find(const struct lane *l, uint64_t key)
  * A free slot, with room for its key in the index. Old history, even this lane's open extent, is
  * given up for it; when nothing is left the live set cannot be kept, and recording ends.
  */
-static uint32_t take_slot(struct lane *l, uint64_t key)
+static inline struct gt_slot *take_slot(struct lane *l, uint32_t hash, uint32_t *ret_slot)
 {
 	uint32_t slot = l->free_slot;
+	struct gt_slot *s;
 
-	if (!gt_index_reserve(&l->blocks, gt_hash(key)))
+	if (!gt_index_reserve(&l->blocks, hash))
 		goto stop;
 	if (slot) {
-		l->free_slot = slot_at(l, slot - 1)->spare;
-		return slot - 1;
+		s = slot_at(l, slot - 1);
+		l->free_slot = s->spare;
+		*ret_slot = slot - 1;
+		return s;
 	}
 	if (l->slots.count == l->slots.room &&
 	    !gt_array_grow(&l->slots, GT_EXTENT_LIVE, l->number)) {
@@ -177,23 +191,18 @@ static uint32_t take_slot(struct lane *l, uint64_t key)
 		if (!gt_array_grow(&l->slots, GT_EXTENT_LIVE, l->number))
 			goto stop;
 	}
-	return l->slots.count++;
+	*ret_slot = l->slots.count++;
+	return slot_at(l, *ret_slot);
 stop:
 	gt_store(&l->file->incomplete_seq, l->seq + 1);
 	gt_stop(GT_STOP_NO_SPACE);
-	return GT_NONE;
+	return NULL;
 }
 
-static void put_slot(struct lane *l, uint32_t slot)
+static inline void free_block(struct lane *l, uint32_t slot, uint32_t hash, enum gt_op op,
+			      uint32_t free_site, struct gt_freed *ret)
 {
-	slot_at(l, slot)->spare = l->free_slot;
-	l->free_slot = slot + 1;
-}
-
-static void free_block(struct lane *l, uint32_t slot, enum gt_op op, uint32_t free_site,
-		       struct gt_freed *ret)
-{
-	const struct gt_slot *s = slot_at(l, slot);
+	struct gt_slot *s = slot_at(l, slot);
 	struct gt_cell cell = {
 		.key = s->key,
 		.size_stream = s->size_stream,
@@ -204,9 +213,10 @@ static void free_block(struct lane *l, uint32_t slot, enum gt_op op, uint32_t fr
 	};
 	uint32_t mask = l->site_keys[cell.site].mask;
 
-	gt_commit(l, &cell, op, mask);
-	gt_index_remove(&l->blocks, gt_hash(cell.key), slot);
-	put_slot(l, slot);
+	gt_commit(l, s, &cell, op, mask);
+	gt_index_remove(&l->blocks, hash, slot);
+	s->spare = l->free_slot;
+	l->free_slot = slot + 1;
 	if (!ret)
 		return;
 	*ret = (struct gt_freed){
@@ -218,14 +228,14 @@ static void free_block(struct lane *l, uint32_t slot, enum gt_op op, uint32_t fr
 	};
 }
 
-static bool add_block(struct lane *l, struct gt_cell *cell, enum gt_op op)
+static inline void add_block(struct lane *l, struct gt_cell *cell, uint32_t hash, enum gt_op op)
 {
-	cell->slot = take_slot(l, cell->key);
-	if (cell->slot == GT_NONE)
-		return false;
-	gt_commit(l, cell, op, l->site_keys[cell->site].mask);
-	gt_index_add(&l->blocks, gt_hash(cell->key), cell->slot);
-	return true;
+	struct gt_slot *slot = take_slot(l, hash, &cell->slot);
+
+	if (!slot)
+		return;
+	gt_commit(l, slot, cell, op, l->site_keys[cell->site].mask);
+	gt_index_add(&l->blocks, hash, cell->slot);
 }
 
 /* ---- what hooks call ------------------------------------------------------------------------ */
@@ -244,50 +254,50 @@ void gt_record_alloc(const struct gt_alloc *a)
 		.size_stream = GT_PACK(a->size, a->stream),
 		.aux = a->aux,
 	};
-	struct lane *l = gt_lane_enter(a->device);
-	uint32_t slot;
+	uint32_t hash = gt_hash(cell.key), slot;
+	struct lane *l = enter_device(a->device);
 
 	if (!l)
 		return;
-	slot = find(l, cell.key);
+	slot = find(l, cell.key, hash);
 	if (gt_unlikely(slot != GT_NONE))
-		free_block(l, slot, GT_OP_IMPLICIT_FREE, 0, NULL);
+		free_block(l, slot, hash, GT_OP_IMPLICIT_FREE, 0, NULL);
 	cell.site = gt_site_of(l, &site);
-	add_block(l, &cell, GT_OP_ALLOC);
-	gt_lane_leave(l);
+	add_block(l, &cell, hash, GT_OP_ALLOC);
+	leave(l);
 	gt_granted(a->device, a->space, a->size);
 }
 
 /* Finds and frees under one hold of the lock. */
-static bool free_on(uint32_t number, uint64_t key, const struct gt_site_key *by,
-		    struct gt_freed *ret)
+static inline bool free_on(uint32_t number, uint64_t key, const struct gt_site_key *by,
+			   struct gt_freed *ret)
 {
-	struct lane *l = gt_lane_enter_number(number);
-	uint32_t slot, free_site = 0;
+	uint32_t hash = gt_hash(key), slot, free_site = 0;
+	struct lane *l = enter_number(number);
 
 	if (!l)
 		return false;
-	slot = find(l, key);
+	slot = find(l, key, hash);
 	if (slot != GT_NONE) {
 		if (gt_options.stacks & GT_STACKS_FREE)
 			free_site = gt_site_of(l, by);
-		free_block(l, slot, GT_OP_FREE, free_site, ret);
+		free_block(l, slot, hash, GT_OP_FREE, free_site, ret);
 	}
-	gt_lane_leave(l);
+	leave(l);
 	return slot != GT_NONE;
 }
 
 static void unknown_free(int device, uint64_t key, const struct gt_site_key *by)
 {
 	struct gt_cell cell = {.key = key, .slot = GT_NONE};
-	struct lane *l = gt_lane_enter(device);
+	struct lane *l = enter_device(device);
 
 	if (!l)
 		return;
 	if (gt_options.stacks & GT_STACKS_FREE)
 		cell.free_site = gt_site_of(l, by);
-	gt_commit(l, &cell, GT_OP_UNKNOWN_FREE, 0);
-	gt_lane_leave(l);
+	gt_commit(l, NULL, &cell, GT_OP_UNKNOWN_FREE, 0);
+	leave(l);
 }
 
 void gt_record_free(int device, enum gt_space space, uint64_t addr, enum gt_api api,
@@ -316,13 +326,14 @@ void gt_record_unfree(const struct gt_freed *freed)
 			       .size_stream = freed->size_stream,
 			       .birth = freed->birth,
 			       .site = freed->site};
-	struct lane *l = gt_lane_enter_number(freed->lane);
+	uint32_t hash = gt_hash(cell.key);
+	struct lane *l = enter_number(freed->lane);
 
 	if (!l)
 		return;
-	if (find(l, cell.key) == GT_NONE)
-		add_block(l, &cell, GT_OP_UNFREE);
-	gt_lane_leave(l);
+	if (find(l, cell.key, hash) == GT_NONE)
+		add_block(l, &cell, hash, GT_OP_UNFREE);
+	leave(l);
 }
 
 uint64_t gt_record_note(enum gt_op op, int device, uint64_t addr, uint64_t size, uint32_t aux,
@@ -333,13 +344,13 @@ uint64_t gt_record_note(enum gt_op op, int device, uint64_t addr, uint64_t size,
 			       .slot = GT_NONE,
 			       .aux = aux,
 			       .extra = extra};
-	struct lane *l = gt_lane_enter(device);
+	struct lane *l = enter_device(device);
 	uint64_t seq;
 
 	if (!l)
 		return 0;
-	seq = gt_commit(l, &cell, op, 0);
-	gt_lane_leave(l);
+	seq = gt_commit(l, NULL, &cell, op, 0);
+	leave(l);
 	return seq;
 }
 
@@ -366,7 +377,7 @@ void gt_lanes_exit(void)
 
 uint32_t gt_live_keys(uint32_t lane, bool inner, uint32_t *at, uint64_t *ret, uint32_t max)
 {
-	struct lane *l = gt_lane_enter_number(lane);
+	struct lane *l = enter_number(lane);
 	uint32_t n = 0;
 
 	if (!l)
@@ -378,21 +389,21 @@ uint32_t gt_live_keys(uint32_t lane, bool inner, uint32_t *at, uint64_t *ret, ui
 		if (s->key && inner == (mask && !(mask & GT_MASK_RESERVED)))
 			ret[n++] = s->key;
 	}
-	gt_lane_leave(l);
+	leave(l);
 	return n;
 }
 
 static bool lookup_on(uint32_t number, uint64_t key, uint64_t *ret_size)
 {
-	struct lane *l = gt_lane_enter_number(number);
+	struct lane *l = enter_number(number);
 	uint32_t slot;
 
 	if (!l)
 		return false;
-	slot = find(l, key);
+	slot = find(l, key, gt_hash(key));
 	if (slot != GT_NONE)
 		*ret_size = GT_LOW48(slot_at(l, slot)->size_stream);
-	gt_lane_leave(l);
+	leave(l);
 	return slot != GT_NONE;
 }
 

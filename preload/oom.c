@@ -25,9 +25,9 @@ static struct {
 
 GT_TLS struct {
 	uint32_t epoch;
-	bool pending; /* a report of this thread may wait for its outcome */
-	bool busy;    /* a signal handler's hook must not wait for this thread's lock */
+	bool busy; /* a signal handler's hook must not wait for this thread's lock */
 } mine;
+GT_TLS_SHARED bool gt_refused;
 
 static struct gt_report *report_at(uint32_t slot)
 {
@@ -138,7 +138,7 @@ static void record(struct lane *l, const struct gt_refusal *r, enum gt_op op, ui
 				 .slot = GT_NONE,
 				 .aux = aux,
 				 .extra = r->device_free};
-	gt_commit(l, cell, op, 0);
+	gt_commit(l, NULL, cell, op, 0);
 }
 
 /* Lane entered, reports locked. Event and report; the report's number, 0 = it has none. */
@@ -199,7 +199,7 @@ static uint32_t failure(const struct gt_refusal *r, enum gt_op op)
 	}
 	gt_unlock(&oom.lock);
 	if (number) {
-		mine.pending = true;
+		gt_refused = true;
 		mine.epoch = gt_epoch;
 	}
 	mine.busy = false;
@@ -284,15 +284,15 @@ static bool settle(uint32_t thread, int device, enum gt_space space, uint64_t si
 }
 
 /* What is allocated after exit() began does not mean that the program has coped. */
-void gt_granted(int device, enum gt_space space, uint64_t size)
+void gt_settle(int device, enum gt_space space, uint64_t size)
 {
-	if (gt_likely(!mine.pending) || mine.epoch != gt_epoch || mine.busy)
+	if (mine.epoch != gt_epoch || mine.busy)
 		return;
 	if (gt_load_relaxed(&gt_file->exit_us))
 		return;
 	mine.busy = true;
 	gt_lock(&oom.lock);
-	mine.pending = settle(gt_def_thread(), device, space, size);
+	gt_refused = settle(gt_def_thread(), device, space, size);
 	gt_unlock(&oom.lock);
 	mine.busy = false;
 }

@@ -29,22 +29,17 @@ static inline void pause_cpu(void)
 }
 
 /* Spinning wins over a futex here: the holder is rarely away for longer than a seal (~30 us). */
-void gt_lock(struct gt_lock *lock)
+void gt_lock_wait(struct gt_lock *lock)
 {
 	unsigned spins = 0;
 
-	while (__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE)) {
+	do {
 		while (gt_load_relaxed(&lock->held)) {
 			pause_cpu();
 			if (++spins >= SPINS)
 				syscall(SYS_sched_yield);
 		}
-	}
-}
-
-void gt_unlock(struct gt_lock *lock)
-{
-	gt_store(&lock->held, 0);
+	} while (__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE));
 }
 
 /* A forked child must not find the parent's structures, half changed by another thread. */

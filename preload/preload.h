@@ -19,7 +19,11 @@
 #include <stdint.h>
 #include <gputrace/format.h>
 
-#define GT_TLS	       static __thread __attribute__((tls_model("initial-exec")))
+/* Declarations too, so that variables are reached without the global offset table. */
+#pragma GCC visibility push(hidden)
+
+#define GT_TLS_SHARED  __attribute__((tls_model("initial-exec"))) __thread /* at both ends */
+#define GT_TLS	       static GT_TLS_SHARED
 #define GT_PUBLIC      __attribute__((visibility("default")))
 #define gt_likely(x)   __builtin_expect(!!(x), 1)
 #define gt_unlikely(x) __builtin_expect(!!(x), 0)
@@ -35,8 +39,18 @@
 struct gt_lock {
 	uint32_t held;
 };
-void gt_lock(struct gt_lock *lock); /* spin, then yield */
-void gt_unlock(struct gt_lock *lock);
+void gt_lock_wait(struct gt_lock *lock); /* spins, then yields, until it has it */
+
+static inline void gt_lock(struct gt_lock *lock)
+{
+	if (gt_unlikely(__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE)))
+		gt_lock_wait(lock);
+}
+
+static inline void gt_unlock(struct gt_lock *lock)
+{
+	gt_store(&lock->held, 0);
+}
 
 void *gt_map(size_t bytes); /* zeroed private pages, MADV_DONTFORK; NULL if none */
 /* Grown in place or moved, more bytes zeroed; NULL leaves p alone. p may be NULL. */
@@ -92,7 +106,16 @@ void gt_options_read(char **environ_now);
  * and is false for ever after a failure of ours or with GPUTRACE=0.
  */
 bool gt_recording(void);
-bool gt_started(void); /* is it on in this very process? Starts nothing */
+enum gt_state { GT_IDLE = 0, GT_ON, GT_OFF };
+extern uint32_t *gt_state;    /* in a page that a forked child finds zeroed, hence IDLE */
+extern uint32_t gt_state_pid; /* who wrote it, where there is no such page: 0 = there is */
+
+/* Is it on in this very process? Starts nothing. */
+static inline bool gt_started(void)
+{
+	return gt_load(gt_load(&gt_state)) == GT_ON &&
+	       (gt_likely(!gt_state_pid) || gt_state_pid == (uint32_t)gt_pid());
+}
 /* Changes in a forked child: what a thread caches of the file (ids) is void when it has changed. */
 extern uint32_t gt_epoch;
 void gt_stop(enum gt_stop why); /* recording ends here; said once on stderr; the program goes on */
@@ -119,9 +142,20 @@ void gt_def_info(const char *key, const void *value, size_t length);
 uint32_t gt_def_string(const char *text, size_t length); /* interned */
 /* The same for text that a program makes up as it goes: no new ones once there are 2^18 strings. */
 uint32_t gt_def_label(const char *text, size_t length);
-uint32_t gt_def_thread(void);			     /* id of the calling thread, cached in TLS */
 uint32_t gt_def_stream(int device, uint64_t handle); /* interned; handle 0 is id 0 */
 void gt_def_device(int ordinal, uint64_t total, const uint8_t uuid[16], const char *name);
+
+struct gt_thread_id { /* of the calling thread, as of an epoch */
+	uint32_t epoch, id;
+};
+extern GT_TLS_SHARED struct gt_thread_id gt_thread_id;
+uint32_t gt_def_new_thread(void);
+
+/* Id of the calling thread. */
+static inline uint32_t gt_def_thread(void)
+{
+	return gt_likely(gt_thread_id.epoch == gt_epoch) ? gt_thread_id.id : gt_def_new_thread();
+}
 
 /* ---- stacks: stack_native.c, stack_python.c, unwind_*.c, modules.c, sites.c ------------------ */
 
@@ -148,7 +182,14 @@ struct gt_regs { /* where a native walk starts: the caller of the hook */
 			  *(uint64_t *)__builtin_frame_address(0)})
 
 /* Captures and interns the calling thread's stacks as GPUTRACE_STACKS says. No lock of ours held. */
-struct gt_where gt_where_capture(const struct gt_regs *regs);
+struct gt_where gt_where_walk(const struct gt_regs *regs);
+
+static inline struct gt_where gt_where_capture(const struct gt_regs *regs)
+{
+	if (!(gt_options.stacks & (GT_STACKS_NATIVE | GT_STACKS_PYTHON)))
+		return (struct gt_where){0, 0};
+	return gt_where_walk(regs);
+}
 /* Its Python half: the innermost node, 0 when no Python code is running in this thread. */
 uint32_t gt_python_capture(void);
 void gt_python_start(void);	 /* looks for the interpreter; from gt_stacks_start */
@@ -237,6 +278,17 @@ struct gt_refusal {
 void gt_record_refusal(const struct gt_refusal *r); /* the driver said no */
 void gt_record_torch_oom(
 	const struct gt_refusal *r); /* torch raised; says the one line on stderr */
-void gt_granted(int device, enum gt_space space, uint64_t size); /* settles this thread's refusal */
+void gt_settle(int device, enum gt_space space, uint64_t size);
+/* A report of the calling thread may wait for its outcome. */
+extern GT_TLS_SHARED bool gt_refused;
+
+/* A request was granted: settles this thread's refusals. */
+static inline void gt_granted(int device, enum gt_space space, uint64_t size)
+{
+	if (gt_unlikely(gt_refused))
+		gt_settle(device, space, size);
+}
+
+#pragma GCC visibility pop
 
 #endif

@@ -9,6 +9,8 @@
 
 #include "preload.h"
 
+#pragma GCC visibility push(hidden)
+
 #define GT_NONE UINT32_MAX /* no slot, no site */
 
 /*
@@ -95,9 +97,39 @@ struct gt_index {
 	struct gt_index_table table[GT_INDEX_TABLES];
 };
 int gt_index_init(struct gt_index *ix);
-bool gt_index_reserve(struct gt_index *ix, uint32_t hash); /* room for one more of this hash */
-void gt_index_add(struct gt_index *ix, uint32_t hash, uint32_t value);
+bool gt_index_grow(struct gt_index_table *t);
 void gt_index_remove(struct gt_index *ix, uint32_t hash, uint32_t value);
+
+static inline struct gt_index_table *gt_index_table(struct gt_index *ix, uint32_t hash)
+{
+	return &ix->table[hash / (UINT32_MAX / GT_INDEX_TABLES + 1)];
+}
+
+/* Room for one more of this hash. */
+static inline bool gt_index_reserve(struct gt_index *ix, uint32_t hash)
+{
+	struct gt_index_table *t = gt_index_table(ix, hash);
+
+	return t->used < (t->mask + 1) / 4 * 3 || gt_index_grow(t);
+}
+
+static inline void gt_index_put(struct gt_index_table *t, uint64_t entry)
+{
+	uint32_t pos = (uint32_t)(entry >> 32);
+
+	while (t->entries[pos & t->mask])
+		pos++;
+	t->entries[pos & t->mask] = entry;
+}
+
+/* Where there is room. */
+static inline void gt_index_add(struct gt_index *ix, uint32_t hash, uint32_t value)
+{
+	struct gt_index_table *t = gt_index_table(ix, hash);
+
+	gt_index_put(t, (uint64_t)hash << 32 | (value + 1));
+	t->used++;
+}
 
 static inline uint32_t gt_hash(uint64_t key)
 {
@@ -163,9 +195,10 @@ void gt_lanes_exit(void); /* a GT_OP_EXIT event on each */
 /*
  * One event, in the store order that survives a kill anywhere; its sequence number. cell: key,
  * size_stream, site, slot, free_site, aux, extra, and the birth of a block that ends or comes back.
- * mask: of its site. The caller has entered the lane and defined the site.
+ * slot: that of the cell, NULL if it has none. mask: of its site. The caller has entered the lane and defined the site.
  */
-uint64_t gt_commit(struct lane *l, struct gt_cell *cell, enum gt_op op, uint32_t mask);
+uint64_t gt_commit(struct lane *l, struct gt_slot *slot, struct gt_cell *cell, enum gt_op op,
+		   uint32_t mask);
 
 bool gt_sites_init(struct lane *l);
 /* Number of the site, defined if new; one without stacks when it cannot be. */
@@ -195,6 +228,9 @@ const uint8_t *gt_device_uuid(int ordinal); /* NULL = not known */
 
 /* ---- start.c -------------------------------------------------------------------------------- */
 
-void gt_stop_say(void); /* what gt_stop had to say, outside any lock */
+extern bool gt_unsaid;	/* gt_stop has something to say, ... */
+void gt_stop_say(void); /* ... outside any lock */
+
+#pragma GCC visibility pop
 
 #endif

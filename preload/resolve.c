@@ -20,7 +20,7 @@
 #define DRIVER "libcuda.so.1"
 
 struct gt_driver gt_driver;
-__thread struct gt_thread gt_thread;
+GT_TLS_SHARED struct gt_thread gt_thread;
 
 /* dlsym_*.S jumps through the first two. */
 __attribute__((visibility("hidden"))) void *(*gt_real_dlsym)(void *, const char *);

@@ -10,18 +10,33 @@
 
 #define FIRST_ROOM (GT_HEADER_SIZE / sizeof(struct gt_site_key))
 
-static uint32_t hash_of(const struct gt_site_key *k)
-{
-	uint64_t stacks = (uint64_t)k->native << 32 | k->python;
-	uint64_t rest = (uint64_t)k->api << 16 | (uint64_t)k->mask << 8 | k->space;
+/* A key has no padding: two words that are read at once. */
+_Static_assert(sizeof(struct gt_site_key) == 12, "two words");
 
-	return gt_hash(stacks * 0x9e3779b97f4a7c15ull + rest);
+static inline uint64_t stacks_of(const struct gt_site_key *k)
+{
+	uint64_t v;
+
+	__builtin_memcpy(&v, k, sizeof(v));
+	return v;
 }
 
-static bool same(const struct gt_site_key *a, const struct gt_site_key *b)
+static inline uint32_t rest_of(const struct gt_site_key *k)
 {
-	return a->native == b->native && a->python == b->python && a->space == b->space &&
-	       a->mask == b->mask && a->api == b->api;
+	uint32_t v;
+
+	__builtin_memcpy(&v, (const char *)k + sizeof(uint64_t), sizeof(v));
+	return v;
+}
+
+static inline uint32_t hash_of(const struct gt_site_key *k)
+{
+	return gt_hash(stacks_of(k) * 0x9e3779b97f4a7c15ull + rest_of(k));
+}
+
+static inline bool same(const struct gt_site_key *a, const struct gt_site_key *b)
+{
+	return stacks_of(a) == stacks_of(b) && rest_of(a) == rest_of(b);
 }
 
 static bool make_room(struct lane *l, uint32_t hash)
@@ -62,7 +77,7 @@ static uint32_t define(struct lane *l, const struct gt_site_key *key, uint32_t h
 	return l->sites.count++;
 }
 
-static uint32_t find(const struct lane *l, const struct gt_site_key *key, uint32_t hash)
+static inline uint32_t find(const struct lane *l, const struct gt_site_key *key, uint32_t hash)
 {
 	uint32_t pos = hash, site;
 
@@ -72,20 +87,25 @@ static uint32_t find(const struct lane *l, const struct gt_site_key *key, uint32
 	return site;
 }
 
-uint32_t gt_site_of(struct lane *l, const struct gt_site_key *key)
+static __attribute__((noinline)) uint32_t new_site(struct lane *l, const struct gt_site_key *key,
+						   uint32_t hash)
 {
 	const struct gt_site_key nowhere = {.mask = key->mask};
-	uint32_t hash = hash_of(key);
-	uint32_t site = find(l, key, hash);
+	uint32_t site = define(l, key, hash);
 
-	if (gt_likely(site != GT_NONE))
-		return site;
-	site = define(l, key, hash);
 	if (site != GT_NONE)
 		return site;
 	gt_count_lost(GT_LOST_SITES);
 	site = find(l, &nowhere, hash_of(&nowhere));
 	return site == GT_NONE ? 0 : site;
+}
+
+uint32_t gt_site_of(struct lane *l, const struct gt_site_key *key)
+{
+	uint32_t hash = hash_of(key);
+	uint32_t site = find(l, key, hash);
+
+	return gt_likely(site != GT_NONE) ? site : new_site(l, key, hash);
 }
 
 bool gt_sites_init(struct lane *l)

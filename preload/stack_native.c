@@ -170,7 +170,7 @@ static uint32_t native(const struct gt_regs *regs)
 	return node;
 }
 
-struct gt_where gt_where_capture(const struct gt_regs *regs)
+struct gt_where gt_where_walk(const struct gt_regs *regs)
 {
 	struct gt_where where = {0, 0};
 

@@ -16,17 +16,15 @@
 #include <unistd.h>
 #include "recorder.h"
 
-enum state { IDLE = 0, ON, OFF };
-
 static uint32_t first_state; /* until there is a page; then, without the kernel's help, for ever */
-static uint32_t *state = &first_state;
-static uint32_t state_pid; /* who wrote it, where the kernel does not wipe the page: 0 = it does */
-static uint32_t starter;   /* pid that is starting: a lock that a forked child can tell is stale */
-static uint32_t exiting;   /* pid that began exit() */
-static bool unsaid;	   /* gt_stop has something to say */
+uint32_t *gt_state = &first_state;
+uint32_t gt_state_pid;
+static uint32_t starter; /* pid that is starting: a lock that a forked child can tell is stale */
+static uint32_t exiting; /* pid that began exit() */
 GT_TLS bool starting;
 
 uint32_t gt_epoch;
+bool gt_unsaid;
 
 /* ---- facts ---------------------------------------------------------------------------------- */
 
@@ -269,12 +267,12 @@ static void use_fork_page(void)
 {
 	uint32_t *page = gt_fork_page();
 
-	state_pid = page ? 0 : (uint32_t)gt_pid();
+	gt_state_pid = page ? 0 : (uint32_t)gt_pid();
 	if (page)
-		gt_store(&state, page);
+		gt_store(&gt_state, page);
 }
 
-static enum state begin(void)
+static enum gt_state begin(void)
 {
 	static bool read;
 
@@ -282,20 +280,20 @@ static enum state begin(void)
 		gt_options_read(environ);
 	read = true;
 	if (!gt_options.on)
-		return OFF;
+		return GT_OFF;
 	if (gt_epoch)
 		gt_fork_child();
 	else
 		use_fork_page();
 	gt_store(&gt_epoch, gt_epoch + 1);
-	unsaid = false;
+	gt_unsaid = false;
 	say_bad_option();
 	if (!open_file())
-		return OFF;
+		return GT_OFF;
 	if (exiting != gt_file->pid)
 		atexit(gt_at_exit);
 	gt_stacks_start();
-	return ON;
+	return GT_ON;
 }
 
 static bool start(void)
@@ -306,14 +304,14 @@ static bool start(void)
 		return false;
 	starting = true;
 	lock_start();
-	if (gt_load(state) == IDLE) {
-		enum state now = begin();
+	if (gt_load(gt_state) == GT_IDLE) {
+		enum gt_state now = begin();
 
-		state_pid = state_pid ? (uint32_t)gt_pid() : 0;
-		gt_store(state, (uint32_t)now);
-		first = now == ON;
+		gt_state_pid = gt_state_pid ? (uint32_t)gt_pid() : 0;
+		gt_store(gt_state, (uint32_t)now);
+		first = now == GT_ON;
 	}
-	on = gt_load(state) == ON;
+	on = gt_load(gt_state) == GT_ON;
 	gt_store(&starter, 0);
 	if (first) {
 		gt_stacks_open();
@@ -326,20 +324,15 @@ static bool start(void)
 
 bool gt_recording(void)
 {
-	uint32_t now = gt_load(gt_load(&state));
+	uint32_t now = gt_load(gt_load(&gt_state));
 
-	if (gt_unlikely(state_pid && state_pid != (uint32_t)gt_pid())) {
-		gt_store(state, IDLE);
-		now = IDLE;
+	if (gt_unlikely(gt_state_pid && gt_state_pid != (uint32_t)gt_pid())) {
+		gt_store(gt_state, GT_IDLE);
+		now = GT_IDLE;
 	}
-	if (gt_likely(now == ON))
+	if (gt_likely(now == GT_ON))
 		return true;
-	return now == IDLE && start();
-}
-
-bool gt_started(void)
-{
-	return gt_load(gt_load(&state)) == ON && (!state_pid || state_pid == (uint32_t)gt_pid());
+	return now == GT_IDLE && start();
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */
@@ -353,8 +346,8 @@ void gt_stop(enum gt_stop why)
 					 __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		return;
 	gt_store(&gt_file->stop_us, gt_now_us() + 1);
-	gt_store(state, OFF);
-	gt_store(&unsaid, true);
+	gt_store(gt_state, GT_OFF);
+	gt_store(&gt_unsaid, true);
 }
 
 void gt_stop_say(void)
@@ -363,8 +356,8 @@ void gt_stop_say(void)
 	struct gt_text t = {.buf = buf, .size = sizeof(buf)};
 	uint64_t tenths;
 
-	if (gt_likely(!gt_load_relaxed(&unsaid)) ||
-	    !__atomic_exchange_n(&unsaid, false, __ATOMIC_RELAXED))
+	if (gt_likely(!gt_load_relaxed(&gt_unsaid)) ||
+	    !__atomic_exchange_n(&gt_unsaid, false, __ATOMIC_RELAXED))
 		return;
 	if (gt_options.quiet)
 		return;
@@ -389,7 +382,7 @@ void gt_at_exit(void)
 {
 	uint32_t pid = (uint32_t)gt_pid();
 
-	if (gt_load(gt_load(&state)) != ON || gt_file->pid != pid || exiting == pid)
+	if (gt_load(gt_load(&gt_state)) != GT_ON || gt_file->pid != pid || exiting == pid)
 		return;
 	exiting = pid;
 	gt_store(&gt_file->exit_us, gt_now_us() + 1);
