@@ -1,13 +1,21 @@
 # Figures: prints "name value unit target ok|missed", see tests/bench/run.
 
 BENCH_HOOK := $(O)/bench/hook
+BENCH_PROGRAMS := $(BENCH_HOOK) $(O)/bench/pause
+BENCH_DRIVER := $(O)/bench/driver/libcuda.so.1
 
 .PHONY: bench bench-quick
-bench bench-quick: all $(BENCH_HOOK)
+bench bench-quick: all $(BENCH_PROGRAMS)
 	$(Q)O=$(O) $(PYTHON) tests/bench/run $(if $(filter bench-quick,$@),--quick)
 
-# Linked against the simulated driver by soname, as a program built on a GPU machine would be.
-$(BENCH_HOOK): tests/bench/hook.c $(O)/sim/libcuda.so.1
+# Linked by soname, as a program built on a GPU machine would be.
+$(BENCH_PROGRAMS): $(O)/bench/%: tests/bench/%.c $(BENCH_DRIVER)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CFLAGS_ALL) -D_GNU_SOURCE -o $@ $< $(BENCH_DRIVER)
+
+$(BENCH_DRIVER): tests/bench/driver.c
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS_ALL) -o $@ $< $(O)/sim/libcuda.so.1
+	$(Q)$(CC) $(CFLAGS_ALL) -fPIC -shared -Wl,-soname,$(@F) -o $@ $<
+
+-include $(BENCH_PROGRAMS:=.d)
