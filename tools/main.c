@@ -96,6 +96,20 @@ static const struct gt_command commands[] = {
 			    "  gputrace peak --range forward run.gtrace\n",
 	},
 	{
+		.name = "segments",
+		.run = gt_cmd_segments,
+		.options = GT_OPT_TABLE | GT_OPT_AT | GT_OPT_FOR,
+		.operands = FILES,
+		.min_operands = 1,
+		.max_operands = ANY,
+		.summary = "cached but useless: the pieces, and what keeps them",
+		.text = "Each segment with what is in use and cached in it, its largest piece\n"
+			"and the line that keeps it in place. --for: would SIZE fit? Without it\n"
+			"the largest request of the run is asked about. Default: the end.",
+		.examples = "  gputrace segments --at oom run.gtrace\n"
+			    "  gputrace segments --at peak --for 2200M run.gtrace\n",
+	},
+	{
 		.name = "errors",
 		.run = gt_cmd_errors,
 		.options = GT_OPT_TABLE,

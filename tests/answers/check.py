@@ -135,6 +135,21 @@ SAID = {"growth": "by growth", "first-step-too-large": "Too large for this card"
 EVERYDAY_FAULTS = {"validation_graph", "fragmentation"}
 
 
+def check_segments(traced, oom):
+    """The pieces add up, none is large enough, and the planted line keeps them apart."""
+    device = traced.json("segments", "--at", "oom")["devices"][0]
+    for key in ("reserved", "allocated", "cached"):
+        equal(device[key], oom["device"][key], key)
+        equal(sum(s[{"reserved": "size", "allocated": "used"}.get(key, key)] for s in device["segments"]),
+              device[key], "sum of " + key)
+    equal((device["fits"], device["wanted"] > device["largest_free_block"]), (False, True), "fits")
+    equal(traced.json("segments", "--at", "oom", "--for", "1M")["devices"][0]["fits"], True, "1 MiB fits")
+    pins = {s["pinned_by"] for s in device["segments"] if s["cached"] and s["pinned_by"]}
+    expect(any("fragmentation" in pin for pin in pins), "pins %r" % pins)
+    errors = traced.json("errors")["errors"]
+    equal(errors[-1]["outcome"], "fatal", "outcome of the last refusal")
+
+
 def check_fault(build, fault):
     sim, command, cause, text = FAULTS[fault]
     more = {"GT_SIM_OTHERS": "4711:6000"} if fault == "other_process" else {}
@@ -149,6 +164,8 @@ def check_fault(build, fault):
     print("# %-18s %-7s %-22s %s" % (fault, command, found, first))
     equal(found, cause, "cause")
     expect(SAID[cause] in first, "the first line is %r" % first)
+    if fault == "fragmentation":
+        check_segments(traced, answer)
     if text:
         line = traced.line_of("# " + text)
         equal(where["line"], line, "line")

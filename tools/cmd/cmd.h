@@ -42,6 +42,7 @@ enum {
 	GT_OPT_FRAMES = 1 << 18,
 	GT_OPT_PACK = 1 << 19,
 	GT_OPT_TREE = 1 << 20,
+	GT_OPT_FOR = 1 << 21,
 };
 
 /* Those of every command that prints a table. */
@@ -67,6 +68,7 @@ struct gt_args {
 	unsigned long points;		 /* 0 = not given */
 	const char *from, *to, *range;	 /* NULL = not given */
 	uint64_t budget;		 /* bytes; 0 = not given */
+	uint64_t wanted;		 /* --for: bytes; 0 = not given */
 	const char *why;		 /* address, or line of a row; NULL = not given */
 	const char *dir, *ring, *stacks; /* run: passed on */
 	enum gt_frames frames;		 /* which half of a stack */
@@ -93,6 +95,7 @@ int gt_cmd_run(struct gt_args *args);
 int gt_cmd_summary(struct gt_args *args);
 int gt_cmd_at(struct gt_args *args);
 int gt_cmd_peak(struct gt_args *args);
+int gt_cmd_segments(struct gt_args *args);
 int gt_cmd_errors(struct gt_args *args);
 int gt_cmd_steps(struct gt_args *args);
 int gt_cmd_growth(struct gt_args *args);

@@ -81,6 +81,11 @@ static int parse_why(struct gt_args *args, const char *value)
 	return 0;
 }
 
+static int parse_for(struct gt_args *args, const char *value)
+{
+	return gt_parse_size(value, &args->wanted) || !args->wanted ? -1 : 0;
+}
+
 static int parse_partial(struct gt_args *args, const char *value)
 {
 	(void)value;
@@ -274,6 +279,7 @@ static const struct option_row options[] = {
 	{GT_OPT_RING, "ring", 0, "SIZE", "history kept per process (default 256M)", parse_ring},
 	{GT_OPT_STACKS, "stacks", 0, "KIND", "both (default), native, python or none",
 	 parse_stacks},
+	{GT_OPT_FOR, "for", 0, "SIZE", "is there room for a request of SIZE", parse_for},
 	{GT_OPT_WHY, "why", 0, "ADDRESS|LINE", "the rule and the evidence of a block's category",
 	 parse_why},
 	{GT_OPT_PACK, "pack", 0, NULL, "put names and sources into the traces at the end",

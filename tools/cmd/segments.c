@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gputrace segments: what is cached but useless for a request, and what keeps the pieces apart.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include "cmd/session.h"
+#include "model/segments.h"
+#include "model/xalloc.h"
+#include "out/json.h"
+#include "out/table.h"
+
+#define PICTURE 20 /* characters of a segment's picture */
+
+struct view {
+	const struct gt_place *place;
+	uint64_t us, held, used, largest, wanted;
+	size_t pieces;		     /* cached ones */
+	struct gt_segment_list list; /* with cached memory first, most of it first */
+};
+
+static int by_birth(const void *a, const void *b)
+{
+	const struct gt_block *x = a, *y = b;
+
+	return x->birth_us < y->birth_us ? -1 : x->birth_us > y->birth_us;
+}
+
+static int by_cached(const void *a, const void *b)
+{
+	const struct gt_segment *x = a, *y = b;
+	uint64_t p = x->size - x->used, q = y->size - y->used;
+
+	if (p != q)
+		return p < q ? 1 : -1;
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+static uint64_t largest_piece(const struct gt_segment *segment)
+{
+	uint64_t largest = 0;
+
+	for (size_t i = 0; i < segment->piece_count; i++)
+		if (!segment->pieces[i].used && segment->pieces[i].size > largest)
+			largest = segment->pieces[i].size;
+	return largest;
+}
+
+static size_t count_pieces(const struct gt_segment *segment, bool used)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < segment->piece_count; i++)
+		count += segment->pieces[i].used == used;
+	return count;
+}
+
+/* The largest request of the run is the question when none is asked. */
+static uint64_t largest_request(const struct gt_trace *trace, const struct gt_state *state)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < state->block_count; i++)
+		most = state->blocks[i].size > most ? state->blocks[i].size : most;
+	for (size_t i = 0; i < trace->report_count; i++)
+		if (gt_report_asked(&trace->reports[i]) > most)
+			most = gt_report_asked(&trace->reports[i]);
+	return most;
+}
+
+static int open_view(const struct gt_args *args, const struct gt_place *place, struct view *ret)
+{
+	struct gt_when when = args->at_set ? args->at : (struct gt_when){.kind = GT_WHEN_END};
+	const struct gt_trace *trace = place->input->trace;
+	struct gt_segments *segments;
+	struct gt_error err = {0};
+	struct gt_moment moment;
+	struct gt_state state;
+	int status = gt_input_state(place->input, place->lane_index, GT_TOTAL_IN_USE, when, &state);
+
+	if (status)
+		return status;
+	*ret = (struct view){.place = place, .us = state.us};
+	ret->wanted = args->wanted ? args->wanted : largest_request(trace, &state);
+	status = gt_moment_get(trace, place->lane_index, state.seq, UINT64_MAX, &moment, &err);
+	gt_state_clear(&state);
+	if (status)
+		return gt_message_error(&err);
+	qsort(moment.blocks, moment.block_count, sizeof(*moment.blocks), by_birth);
+	segments = gt_xchecked(gt_segments_new(place->lane));
+	gt_segments_load(segments, moment.blocks, moment.block_count, NULL, NULL);
+	gt_segments_list(segments, &ret->list);
+	gt_segments_free(segments);
+	gt_moment_clear(&moment);
+	for (size_t i = 0; i < ret->list.count; i++) {
+		const struct gt_segment *segment = &ret->list.segments[i];
+
+		ret->held += segment->size;
+		ret->used += segment->used;
+		ret->pieces += count_pieces(segment, false);
+		if (largest_piece(segment) > ret->largest)
+			ret->largest = largest_piece(segment);
+	}
+	if (ret->list.count)
+		qsort(ret->list.segments, ret->list.count, sizeof(*ret->list.segments), by_cached);
+	return 0;
+}
+
+/* ---- text ---------------------------------------------------------------------------------------- */
+
+/* "####....": each character a twentieth, '#' when any of it is in use. */
+static void draw(const struct gt_segment *segment, char picture[PICTURE + 1])
+{
+	memset(picture, '.', PICTURE);
+	picture[PICTURE] = '\0';
+	for (size_t i = 0; i < segment->piece_count; i++) {
+		const struct gt_piece *piece = &segment->pieces[i];
+		double scale = (double)PICTURE / (double)segment->size;
+		size_t from = (size_t)((double)(piece->addr - segment->addr) * scale);
+		size_t to =
+			(size_t)((double)(piece->addr + piece->size - 1 - segment->addr) * scale);
+
+		for (size_t c = from; piece->used && c <= to && c < PICTURE; c++)
+			picture[c] = '#';
+	}
+}
+
+/* The line that holds most of the segment. To be freed. */
+static char *pinned_by(const struct view *view, const struct gt_segment *segment)
+{
+	const struct gt_piece *most = NULL;
+
+	for (size_t i = 0; i < segment->piece_count; i++)
+		if (segment->pieces[i].used && (!most || segment->pieces[i].size > most->size))
+			most = &segment->pieces[i];
+	if (!most || most->site >= view->place->lane->site_count)
+		return gt_xstrdup("");
+	return gt_where_text(view->place->input, &view->place->lane->site_defs[most->site]);
+}
+
+static void print_answer(struct gt_out *out, const struct view *view)
+{
+	enum gt_unit unit = gt_unit_for(view->held);
+	int64_t divisor = gt_unit_bytes(unit);
+	uint64_t cached = view->held - view->used;
+	char wanted[GT_SIZE_TEXT], device[GT_DEVICE_TEXT];
+
+	gt_size_text(view->wanted, wanted);
+	if (!cached)
+		gt_line(out, GT_BOLD, "Nothing is cached: all that is held is in use.");
+	else if (view->largest >= view->wanted)
+		gt_line(out, GT_BOLD, "%lld %s cached; %s would fit: largest piece %lld.",
+			(long long)gt_round_to((int64_t)cached, divisor), gt_unit_name(unit),
+			wanted, (long long)gt_round_to((int64_t)view->largest, divisor));
+	else
+		gt_line(out, GT_BOLD,
+			"%lld %s cached in %zu pieces, none of it fits %s: largest piece %lld.",
+			(long long)gt_round_to((int64_t)cached, divisor), gt_unit_name(unit),
+			view->pieces, wanted,
+			(long long)gt_round_to((int64_t)view->largest, divisor));
+	gt_line(out, GT_PLAIN, "%s   %.3f s   %zu segments, held = in use + cached",
+		gt_device_text(view->place->lane->device, device), (double)view->us / 1e6,
+		view->list.count);
+}
+
+static void print_table(struct gt_out *out, const struct view *view)
+{
+	static const struct gt_field fields[] = {
+		{"pinned_by", "Kept in place by", GT_FIELD_TEXT, GT_SHOW_ALWAYS},
+		{"size", NULL, GT_FIELD_BYTES, GT_SHOW_ALWAYS},
+		{"used", "in use", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
+		{"cached", "cached", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
+		{"largest", "largest", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
+		{"blocks", NULL, GT_FIELD_COUNT, GT_SHOW_ALWAYS},
+		{"picture", "#in use  .cached", GT_FIELD_TEXT, GT_SHOW_ALWAYS},
+		{"stream", NULL, GT_FIELD_COUNT, GT_SHOW_WIDE},
+	};
+	struct gt_table *table = gt_table_new(fields, sizeof(fields) / sizeof(fields[0]));
+
+	gt_table_unit(table, gt_unit_for(view->held));
+	for (size_t i = 0; i < view->list.count; i++) {
+		const struct gt_segment *segment = &view->list.segments[i];
+		char *pin = pinned_by(view, segment), picture[PICTURE + 1];
+
+		draw(segment, picture);
+		gt_table_row(table, 1, 0, 0);
+		gt_table_text(table, *pin ? pin : "(empty)");
+		gt_table_number(table, (int64_t)segment->size);
+		gt_table_number(table, (int64_t)segment->used);
+		gt_table_number(table, (int64_t)(segment->size - segment->used));
+		gt_table_number(table, (int64_t)largest_piece(segment));
+		gt_table_number(table, (int64_t)count_pieces(segment, true));
+		gt_table_text(table, picture);
+		gt_table_number(table, segment->stream);
+		free(pin);
+	}
+	gt_table_row(table, 0, 1, GT_ROW_SCREEN);
+	gt_table_text(table, "in all");
+	gt_table_number(table, (int64_t)view->held);
+	gt_table_number(table, (int64_t)view->used);
+	gt_table_number(table, (int64_t)(view->held - view->used));
+	gt_table_print(table, out, gt_screen_rows(out, 4));
+	gt_table_free(table);
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------- */
+
+static json_t *json_view(const struct view *view)
+{
+	json_t *segments = json_array();
+
+	for (size_t i = 0; i < view->list.count; i++) {
+		const struct gt_segment *segment = &view->list.segments[i];
+		char *pin = pinned_by(view, segment);
+
+		json_array_append_new(
+			segments,
+			json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o}", "size",
+				  (json_int_t)segment->size, "used", (json_int_t)segment->used,
+				  "cached", (json_int_t)(segment->size - segment->used),
+				  "largest_free_block", (json_int_t)largest_piece(segment), "count",
+				  (json_int_t)count_pieces(segment, true), "stream",
+				  (json_int_t)segment->stream, "expandable", segment->expandable,
+				  "pinned_by", gt_json_name(pin)));
+		free(pin);
+	}
+	return json_pack("{s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:b, s:o}", "pid",
+			 (json_int_t)view->place->input->trace->header.pid, "device",
+			 gt_json_ordinal(view->place->lane->device), "seconds",
+			 gt_json_seconds(view->us, true), "reserved", (json_int_t)view->held,
+			 "allocated", (json_int_t)view->used, "cached",
+			 (json_int_t)(view->held - view->used), "largest_free_block",
+			 (json_int_t)view->largest, "wanted", (json_int_t)view->wanted, "fits",
+			 view->largest >= view->wanted, "segments", segments);
+}
+
+static int print(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)
+{
+	bool one = out->terminal && !args->all && out->format == GT_FORMAT_TEXT;
+	const struct gt_place *only = one ? gt_tightest(places, GT_TOTAL_RESERVED) : NULL;
+	json_t *devices = json_array();
+	int status = 0;
+
+	for (size_t i = 0; !status && i < places->count; i++) {
+		struct view view;
+
+		if (only && only != &places->places[i])
+			continue;
+		status = open_view(args, &places->places[i], &view);
+		if (status)
+			break;
+		if (args->format == GT_FORMAT_JSON)
+			json_array_append_new(devices, json_view(&view));
+		if (args->format == GT_FORMAT_TEXT)
+			print_answer(out, &view);
+		if (args->format != GT_FORMAT_JSON && view.list.count)
+			print_table(out, &view);
+		gt_segments_list_clear(&view.list);
+	}
+	if (!status && args->format == GT_FORMAT_JSON) {
+		json_t *answer = gt_json_answer("segments");
+
+		json_object_set(answer, "devices", devices);
+		gt_json_print(out, answer);
+	}
+	json_decref(devices);
+	return status;
+}
+
+int gt_cmd_segments(struct gt_args *args)
+{
+	return gt_run_places(args, print);
+}
