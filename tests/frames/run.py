@@ -64,7 +64,9 @@ def merged(bench, path, version):
 
 def tree(bench, path):
     golden("tree.txt", bench.screen(100, "peak", "--tree", "--all", path, NO_COLOR="1"))
-    golden("tree-python.txt", bench.text("peak", "--full", "--frames", "python", path))
+    # In a pipe paths are whole, so the width of the first column depends on where the tree lies.
+    text = bench.text("peak", "--full", "--frames", "python", path)
+    golden("tree-python.txt", re.sub(r"(?<=\S) {2,}", "  ", text))
     lines = bench.screen(80, "peak", "--tree", path, NO_COLOR="1").splitlines()
     expect(len(lines) <= 24 and any("smaller calls (--all)" in line for line in lines), "%d lines" % len(lines))
 
