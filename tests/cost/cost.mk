@@ -1,7 +1,6 @@
 # Instructions per event against kept figures, see tests/cost/run. After a change that is meant:
 # O=build tests/cost/run --update
 
-CHECKS	+= cost
 DEPS	+= valgrind
 
 .PHONY: check-cost
