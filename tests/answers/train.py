@@ -65,18 +65,7 @@ def accumulate(model, optimizer, args):
         optimizer.step()
 
 
-def autocast(model, optimizer, args):
-    for _ in range(args.steps):
-        x, y = batch()
-        optimizer.zero_grad()
-        with torch.autocast("cuda", torch.bfloat16):
-            out = model(x)
-            loss = nn.functional.mse_loss(out, y)
-        loss.backward()
-        optimizer.step()
-
-
-WAYS = {"accumulate": accumulate, "autocast": autocast}
+WAYS = {"accumulate": accumulate}
 
 
 def main():
