@@ -23,21 +23,6 @@
 	_Pragma("GCC unroll 3") /* GT_TOTALS */ \
 		for (unsigned k = 0; k < GT_TOTALS; k++)
 
-/* What an op does to the block it names. */
-INLINE int effect_of(enum gt_op op)
-{
-	switch (op) {
-	case GT_OP_ALLOC:
-	case GT_OP_UNFREE:
-		return 1;
-	case GT_OP_FREE:
-	case GT_OP_IMPLICIT_FREE:
-		return -1;
-	default:
-		return 0;
-	}
-}
-
 INLINE void count_block(struct gt_ctr *c, enum gt_op op, uint64_t size, bool torch)
 {
 	switch (op) {
@@ -97,7 +82,7 @@ INLINE void next_line(struct gt_site *line, const struct gt_site *old, const str
 		      enum gt_op op, uint64_t size, uint64_t q)
 {
 	uint64_t last_seq = old->last_seq, live = old->live;
-	int effect = effect_of(op);
+	int effect = gt_op_effect(op);
 
 	EACH_TOTAL(k)
 	line->at[k] = last_seq <= before->peak_seq[k] ? live : old->at[k];
@@ -156,7 +141,7 @@ INLINE uint64_t stamp(struct lane *l, struct gt_cell *cell, enum gt_op op)
 		us = l->last_us;
 	l->last_us = us;
 	cell->time_thread = GT_PACK(us, gt_def_thread());
-	if (effect_of(op) == 0 || op == GT_OP_ALLOC)
+	if (gt_op_effect(op) == 0 || op == GT_OP_ALLOC)
 		cell->birth = cell->time_thread;
 	return us;
 }
@@ -182,7 +167,7 @@ INLINE struct places places_of(struct lane *l, struct gt_slot *slot, const struc
 		.slot = slot,
 	};
 
-	if (effect_of(op)) {
+	if (gt_op_effect(op)) {
 		p.site = gt_array_at(&l->sites, cell->site);
 		KEEP(p.site);
 	}
@@ -198,7 +183,7 @@ INLINE void prepare(struct lane *l, const struct places *p, struct gt_cell *cell
 {
 	uint64_t us = stamp(l, cell, op);
 	uint64_t size = GT_LOW48(cell->size_stream);
-	int effect = effect_of(op);
+	int effect = gt_op_effect(op);
 
 	if (effect > 0)
 		fill_slot(p->slot, cell);
@@ -225,7 +210,7 @@ INLINE void prepare(struct lane *l, const struct places *p, struct gt_cell *cell
 /* Everything behind it. */
 INLINE void apply(const struct places *p, const struct gt_cell *cell, enum gt_op op)
 {
-	gt_store(&p->slot->key, effect_of(op) > 0 ? cell->key : 0);
+	gt_store(&p->slot->key, gt_op_effect(op) > 0 ? cell->key : 0);
 	if (p->redo->site != GT_NONE)
 		apply_line(p->site, &p->redo->line);
 }
@@ -242,7 +227,7 @@ INLINE uint64_t commit(struct lane *l, struct gt_slot *slot, struct gt_cell *cel
 	prepare(l, &p, cell, op, mask, q);
 	gt_store(&l->file->seq, q);
 	gt_store_barrier();
-	if (effect_of(op))
+	if (gt_op_effect(op))
 		apply(&p, cell, op);
 	gt_store_barrier();
 	l->seq = q;

@@ -244,6 +244,21 @@ enum gt_op {
 	GT_OP_END = 17,	    /* the range of that number ends */
 };
 
+/* +1: the block named is alive after the event, -1: it is not any more, 0: no block changes. */
+static inline __attribute__((always_inline)) int gt_op_effect(unsigned int op)
+{
+	switch (op) {
+	case GT_OP_ALLOC:
+	case GT_OP_UNFREE:
+		return 1;
+	case GT_OP_FREE:
+	case GT_OP_IMPLICIT_FREE:
+		return -1;
+	default:
+		return 0;
+	}
+}
+
 /*
  * What the program says of itself (mark, push, pop, step, begin, end) is one event on the host's
  * lane and one on each device's lane that exists: the copies have the same extra, which counts such

@@ -277,7 +277,7 @@ static void check_points(const struct program *program, size_t l)
 	cr_assert_eq(gt_series_get(program->trace, l, 0, UINT64_MAX, 0, &series, &err), 0);
 	for (size_t i = 0; i < all->count && all->events[i].seq <= lane->seq; i++) {
 		apply(world, lane, &all->events[i]);
-		if (all->events[i].seq < lane->history_first || !gt_event_sign(&all->events[i]))
+		if (all->events[i].seq < lane->history_first || !gt_op_effect(all->events[i].op))
 			continue;
 		cr_assert_lt(at, series.count);
 		cr_assert_eq(series.points[at].us, all->events[i].us);
@@ -300,7 +300,7 @@ static int64_t largest_in(const struct program *program, size_t l, int k, uint64
 	int64_t most = -1;
 
 	for (size_t i = 0; i < all->count && all->events[i].us < to; i++) {
-		if (all->events[i].us >= from && gt_event_sign(&all->events[i]) &&
+		if (all->events[i].us >= from && gt_op_effect(all->events[i].op) &&
 		    world->cur[k] > most)
 			most = world->cur[k];
 		apply(world, lane, &all->events[i]);

@@ -219,20 +219,5 @@ static int print(struct gt_out *out, const struct gt_args *args, const struct gt
 
 int gt_cmd_timeline(struct gt_args *args)
 {
-	struct gt_session session;
-	struct gt_places places;
-	struct gt_out out;
-	int status = gt_session_open(args, &session);
-
-	if (status)
-		return status;
-	places = gt_places_of(args, &session);
-	status = gt_check_places(args, &places);
-	if (!status)
-		status = gt_args_out(args, &out);
-	if (!status)
-		status = gt_args_done(args, &out, print(&out, args, &places));
-	free(places.places);
-	gt_session_close(&session);
-	return status;
+	return gt_run_places(args, print);
 }

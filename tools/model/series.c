@@ -58,7 +58,7 @@ static void apply(struct pass *pass, const struct gt_event *event)
 
 	for (int k = 0; k < GT_TOTALS; k++)
 		if (mask & 1u << k)
-			pass->sum[k] += gt_event_sign(event) * (int64_t)event->size;
+			pass->sum[k] += gt_op_effect(event->op) * (int64_t)event->size;
 }
 
 static bool inside(const struct pass *pass, const struct gt_event *event)
@@ -70,7 +70,7 @@ static void add_event(struct pass *pass, const struct gt_event *event)
 {
 	struct relative *point;
 
-	if (!gt_event_sign(event))
+	if (!gt_op_effect(event->op))
 		return;
 	if (pass->slices && inside(pass, event))
 		carry(pass, event->us);

@@ -214,7 +214,7 @@ static int start_totals(struct tracking *t, struct gt_error *err)
 	while ((event = gt_cursor_next(cursor, err)))
 		for (int k = 0; k < GT_TOTALS; k++)
 			if (gt_site_mask(t->lane, event->site) & 1u << k)
-				t->cur[k] -= gt_event_sign(event) * (int64_t)event->size;
+				t->cur[k] -= gt_op_effect(event->op) * (int64_t)event->size;
 	gt_cursor_free(cursor);
 	return err->status ? -1 : 0;
 }
@@ -254,11 +254,11 @@ static void add_event(struct tracking *t, const struct gt_event *event)
 {
 	struct gt_step *step;
 
-	if (!gt_event_sign(event))
+	if (!gt_op_effect(event->op))
 		return;
 	for (int k = 0; k < GT_TOTALS; k++)
 		if (gt_site_mask(t->lane, event->site) & 1u << k)
-			t->cur[k] += gt_event_sign(event) * (int64_t)event->size;
+			t->cur[k] += gt_op_effect(event->op) * (int64_t)event->size;
 	follow(t, event->seq);
 	while (t->step < t->steps->count && event->seq > t->steps->steps[t->step].seq_end)
 		t->step++;

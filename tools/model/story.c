@@ -207,7 +207,7 @@ static void add_event(struct making *making, const struct gt_event *event)
 		birth(making, lane, event);
 	else if (event->op == GT_OP_UNFREE)
 		undeath(making, lane, event);
-	else if (gt_event_sign(event) < 0)
+	else if (gt_op_effect(event->op) < 0)
 		death(making, lane, event);
 }
 

@@ -13,20 +13,6 @@ unsigned int gt_site_mask(const struct gt_trace_lane *lane, uint32_t site)
 	return site < lane->site_count ? lane->site_defs[site].mask : 0;
 }
 
-int gt_event_sign(const struct gt_event *event)
-{
-	switch (event->op) {
-	case GT_OP_ALLOC:
-	case GT_OP_UNFREE:
-		return 1;
-	case GT_OP_FREE:
-	case GT_OP_IMPLICIT_FREE:
-		return -1;
-	default:
-		return 0;
-	}
-}
-
 uint64_t gt_pool_reserved(const struct gt_trace_lane *lane)
 {
 	uint64_t sum = 0;
@@ -108,7 +94,7 @@ static struct gt_block block_of(const struct gt_event *event)
 
 static void undo(struct walk *walk, const struct gt_event *event)
 {
-	int sign = gt_event_sign(event);
+	int sign = gt_op_effect(event->op);
 	unsigned int mask = gt_site_mask(walk->lane, event->site);
 	struct gt_block block = block_of(event);
 

@@ -16,9 +16,6 @@
  */
 unsigned int gt_site_mask(const struct gt_trace_lane *lane, uint32_t site);
 
-/* +1 when the event brings a block to life, -1 when it ends one, else 0. */
-int gt_event_sign(const struct gt_event *event);
-
 /* Bytes of live pool segments: driver allocations that are subdivided and so not in use themselves.
  */
 uint64_t gt_pool_reserved(const struct gt_trace_lane *lane);

@@ -171,7 +171,7 @@ static int read_events(struct pass *pass, const struct gt_trace *trace, size_t l
 
 		for (int k = 0; k < GT_TOTALS; k++)
 			if (mask & 1u << k)
-				pass->sum[k] += gt_event_sign(event) * (int64_t)event->size;
+				pass->sum[k] += gt_op_effect(event->op) * (int64_t)event->size;
 		segment = add_state(pass, segment, event->seq, event->us);
 	}
 	gt_cursor_free(cursor);

@@ -27,21 +27,6 @@ struct replay {
 	struct change *changes;
 };
 
-/* +1: the block is alive after the event, -1: it is not, 0: no block changes. */
-static int effect(unsigned int op)
-{
-	switch (op) {
-	case GT_OP_ALLOC:
-	case GT_OP_UNFREE:
-		return 1;
-	case GT_OP_FREE:
-	case GT_OP_IMPLICIT_FREE:
-		return -1;
-	default:
-		return 0;
-	}
-}
-
 /* The last change of a key wins, whatever the slots showed. */
 static int note_change(struct replay *r, const struct gt_event *e, bool alive)
 {
@@ -100,7 +85,7 @@ static void replay_counters(struct replay *r, const struct gt_event *e, int sign
 
 static int replay_event(struct replay *r, const struct gt_event *e)
 {
-	const int sign = effect(e->op);
+	const int sign = gt_op_effect(e->op);
 
 	if (!sign)
 		return 0;
