@@ -1,11 +1,11 @@
 # Small C programs with known memory traffic; what each does stands at the top of its source.
 
 PROG	:= $(O)/prog
-# In ALL where there are CUDA headers: tests/sim/sim.mk knows.
 PROGS	:= $(addprefix $(PROG)/,elf dlsym gpa1 gpa2 rt rt-pt traffic oom chaos)
 # With the runtime linked in, where no cuda symbol is left to be seen.
 PROG_STATIC := $(O)/sim-static
 PROGS	+= $(addprefix $(PROG_STATIC)/,rt rt-pt two)
+ALL	+= $(if $(CUDA13),$(PROGS))
 
 PROG_CFLAGS = $(CFLAGS_ALL) -isystem $(CUDA13)
 # By soname, as a program that was linked on a machine with a GPU.

@@ -30,7 +30,7 @@ SIM_LIBS := $(if $(CUDA13),$(SIM)/libcuda.so.1 $(SIM)/libcudart.so.13 $(SIM)/lib
 	    $(if $(CUDA12),$(SIM)/libcudart.so.12)
 
 DEPS	+= python3-pip
-ALL	+= sim $(if $(CUDA13),$(PROGS))
+ALL	+= sim
 CHECKS += sim
 
 .PHONY: sim sim-deps check-sim

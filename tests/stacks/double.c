@@ -31,15 +31,10 @@ static pthread_mutex_t append_lock = PTHREAD_MUTEX_INITIALIZER;
 struct gt_options gt_options;
 bool double_any_pc;
 
-void gt_lock(struct gt_lock *l)
+void gt_lock_wait(struct gt_lock *l)
 {
 	while (__atomic_exchange_n(&l->held, 1, __ATOMIC_ACQUIRE))
 		syscall(SYS_sched_yield);
-}
-
-void gt_unlock(struct gt_lock *l)
-{
-	gt_store(&l->held, 0);
 }
 
 void *gt_map(size_t bytes)
