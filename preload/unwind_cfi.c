@@ -41,7 +41,8 @@ static void skip(struct reader *r, uint64_t bytes)
 		r->at += bytes;
 }
 
-static uint64_t uleb(struct reader *r)
+/* ret_bits: how many bits the value came in, 64 and more included. */
+static uint64_t leb(struct reader *r, unsigned *ret_bits)
 {
 	uint64_t v = 0, byte;
 	unsigned shift = 0;
@@ -52,22 +53,24 @@ static uint64_t uleb(struct reader *r)
 			v |= (byte & 127) << shift;
 		shift += 7;
 	} while (byte & 128);
+	*ret_bits = shift;
 	return v;
+}
+
+static uint64_t uleb(struct reader *r)
+{
+	unsigned bits;
+
+	return leb(r, &bits);
 }
 
 static int64_t sleb(struct reader *r)
 {
-	uint64_t v = 0, byte;
-	unsigned shift = 0;
+	unsigned bits;
+	uint64_t v = leb(r, &bits);
 
-	do {
-		byte = take(r, 1);
-		if (shift < 64)
-			v |= (byte & 127) << shift;
-		shift += 7;
-	} while (byte & 128);
-	if (byte & 64 && shift < 64)
-		v |= ~UINT64_C(0) << shift;
+	if (bits < 64 && v >> (bits - 1) & 1)
+		v |= ~UINT64_C(0) << bits;
 	return (int64_t)v;
 }
 

@@ -173,7 +173,7 @@ static int by_device(const void *a, const void *b)
 
 struct gt_places gt_places_of(const struct gt_args *args, struct gt_session *session)
 {
-	struct gt_places places = {0};
+	struct gt_places places = {.session = session};
 
 	for (size_t i = 0; i < session->count; i++) {
 		struct gt_input *input = &session->inputs[i];

@@ -44,6 +44,7 @@ struct gt_place { /* a device of a process */
 };
 
 struct gt_places {
+	struct gt_session *session;
 	struct gt_place *places; /* by input, then device */
 	size_t count;
 };

@@ -300,9 +300,9 @@ static void json(struct gt_out *out, const struct gt_args *args, struct gt_sessi
 	gt_json_print(out, answer);
 }
 
-static int print(struct gt_out *out, const struct gt_args *args, struct gt_session *session,
-		 const struct gt_places *places)
+static int print(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)
 {
+	struct gt_session *session = places->session;
 	struct gt_input *failed = gt_first_failed(args, session);
 
 	if (out->format == GT_FORMAT_JSON) {
@@ -322,20 +322,5 @@ static int print(struct gt_out *out, const struct gt_args *args, struct gt_sessi
 
 int gt_cmd_summary(struct gt_args *args)
 {
-	struct gt_session session;
-	struct gt_places places;
-	struct gt_out out;
-	int status = gt_session_open(args, &session);
-
-	if (status)
-		return status;
-	places = gt_places_of(args, &session);
-	status = gt_check_places(args, &places);
-	if (!status)
-		status = gt_args_out(args, &out);
-	if (!status)
-		status = gt_args_done(args, &out, print(&out, args, &session, &places));
-	free(places.places);
-	gt_session_close(&session);
-	return status;
+	return gt_run_places(args, print);
 }

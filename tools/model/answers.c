@@ -199,16 +199,7 @@ static void add_block(struct split *split, size_t lane_index, const struct gt_bl
 		hold_for(split, block->site, life ? life->category : GT_CATEGORY_NONE,
 			 life ? call_of(split->answers, life) : NULL);
 
-	if (!hold->count)
-		hold->stream = block->stream;
-	else if (hold->stream != block->stream)
-		hold->stream = GT_STREAM_MIXED;
-	if (!hold->count || block->birth_us < hold->oldest_us)
-		hold->oldest_us = block->birth_us;
-	if (block->size > hold->largest)
-		hold->largest = block->size;
-	hold->bytes += block->size;
-	hold->count++;
+	gt_hold_add(hold, block);
 }
 
 /* The category of most bytes that a site ever allocated. */

@@ -63,7 +63,7 @@ static void from_sites(struct gt_state *state)
 /* ---- from single blocks -----------------------------------------------------------------------
  */
 
-static void count_block(struct gt_hold *hold, const struct gt_block *block)
+void gt_hold_add(struct gt_hold *hold, const struct gt_block *block)
 {
 	if (!hold->count)
 		hold->stream = block->stream;
@@ -89,7 +89,7 @@ static void from_moment(struct gt_state *state, struct gt_moment *moment)
 		if (block->site >= lane->site_count ||
 		    !(gt_site_mask(lane, block->site) & 1u << state->total))
 			continue;
-		count_block(&state->holds[block->site], block);
+		gt_hold_add(&state->holds[block->site], block);
 		moment->blocks[kept++] = *block;
 	}
 	state->blocks = moment->blocks;

@@ -40,6 +40,9 @@ struct gt_hold { /* what one site holds */
 	const struct gt_site_def *call; /* who called backward(), for blocks of autograd's thread */
 };
 
+/* Counts one block of the site into its hold. */
+void gt_hold_add(struct gt_hold *hold, const struct gt_block *block);
+
 struct gt_state {
 	const struct gt_trace *trace;
 	size_t lane_index;
