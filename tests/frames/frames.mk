@@ -11,7 +11,8 @@ check-frames: all $(FRAMES_TEST)/nest.so
 	$(Q)$(PYTHON) tests/frames/run.py $(O)
 
 check-stacks:
-	$(Q)O=$(O) MAKE="$(MAKE)" LIMIT=1200 tests/check unwind unwind-torch python-all frames
+	$(Q)O=$(O) MAKE="$(MAKE)" LIMIT=1200 tests/check unwind unwind-mutants \
+		unwind-trace unwind-torch python-all frames
 
 $(FRAMES_TEST)/nest.so: tests/frames/nest.c
 	$(call say,CC,$@)

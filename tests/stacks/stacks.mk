@@ -121,8 +121,4 @@ check-unwind-mutants: $(UNWIND_OBJ) $(STACK_MODULES)
 check-unwind-torch: $(T_STACKS)/torch_check.so $(O)/libgputrace.so sim
 	$(Q)GT_BUILD=$(abspath $(O)) tests/stacks/torch_test $< $(O)/libgputrace.so
 
-# Everything about stacks, Python ones included.
-.PHONY: check-stacks
-check-stacks: check-unwind check-unwind-mutants check-unwind-trace check-unwind-torch check-python
-
 -include $(wildcard $(T_STACKS)/*.d)
