@@ -4,114 +4,13 @@
 
 usage: check.py BUILD [--all] [CASE...]      --all: every row of the tables, not the everyday ones
 """
-import json
 import os
 import subprocess
 import sys
-import tempfile
 import traceback
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
-import table  # noqa: E402
-
-PYTHON = os.path.join(os.path.dirname(HERE), "torch", "python")
-MOMENTS = ("forward", "backward", "end")
-
-
-class Failed(Exception):
-    pass
-
-
-def expect(condition, why):
-    if not condition:
-        raise Failed(why)
-
-
-def equal(got, wanted, what):
-    expect(got == wanted, "%s is %r, not %r" % (what, got, wanted))
-
-
-class Traced:
-    """One run of a program, and the tool to ask about it."""
-
-    def __init__(self, build, program, *args, sim=(), fails=False, **environment):
-        self.tool = os.path.join(build, "gputrace")
-        self.folder = tempfile.TemporaryDirectory(prefix="gputrace-answers-")
-        self.program = os.path.join(HERE, program)
-        environment = dict(os.environ, GPUTRACE_DIR=self.folder.name, GT_BUILD=build, GPUTRACE_QUIET="1",
-                           LD_PRELOAD=os.path.join(build, "libgputrace.so"), **environment)
-        self.done = subprocess.run([PYTHON, *sim, self.program, *args], env=environment,
-                                   capture_output=True, text=True, timeout=300)
-        expect(fails or not self.done.returncode, "the program failed: " + self.done.stderr[-800:])
-        files = sorted(f for f in os.listdir(self.folder.name) if f.endswith(".gtrace"))
-        expect(files, "no trace: " + self.done.stderr[-800:])
-        self.path = os.path.join(self.folder.name, files[0])
-
-    def run(self, *args):
-        done = subprocess.run([self.tool, *args, self.path], capture_output=True, timeout=120, text=True)
-        equal(done.returncode, 0, "status of gputrace %s (%r)" % (args[0], done.stderr))
-        return done.stdout
-
-    def json(self, *args):
-        return json.loads(self.run(*args, "--format", "json"))
-
-    def first_line(self, *args):
-        return self.run(*args).splitlines()[0]
-
-    def line_of(self, text):
-        """Number of the program's line that has the text, which stands there once."""
-        with open(self.program, encoding="utf-8") as source:
-            found = [n for n, line in enumerate(source, 1) if text in line]
-        equal(len(found), 1, "lines with %r" % text)
-        return found[0]
-
-
-# ---- the table of categories -----------------------------------------------------------------------
-
-# optimizer, variant, loss, phase of the peak in steps 2 and 3
-ROWS = [
-    ("adam", "plain", "mse", "optimizer"),
-    ("adam", "plain", "sum", "optimizer"),
-    ("adam", "checkpoint", "mse", "optimizer"),
-    ("adam", "accumulate", "mse", "optimizer"),
-    ("adam", "keep-grads", "mse", "optimizer"),
-    ("adam", "no-foreach", "mse", "optimizer"),
-    ("adam", "fused", "mse", "backward"),
-    ("sgd", "plain", "mse", "backward"),
-    ("sgd", "checkpoint", "mse", "backward"),
-    ("sgd", "accumulate", "mse", "backward"),
-    ("sgd", "keep-grads", "mse", "backward"),
-    ("momentum", "plain", "mse", "backward"),
-]
-EVERYDAY = {("adam", "plain", "mse"), ("adam", "checkpoint", "mse")}
-
-
-def check_row(build, optimizer, variant, loss, phase, free_stacks):
-    more = {"GPUTRACE_FREE_STACKS": "1"} if free_stacks else {}
-    traced = Traced(build, "train.py", "--optimizer", optimizer, "--variant", variant, "--loss", loss,
-                    **more)
-    answer = traced.json("steps")
-    equal((answer["source"], len(answer["steps"])), ("inferred", 4), "steps")
-    rows = []
-    for step in answer["steps"][:3]:
-        for moment in MOMENTS:
-            wanted = table.expected(optimizer, variant, step["step"], moment, loss,
-                                    free_stacks)
-            rows.append((step["step"], moment, step["categories"][moment], wanted))
-    name = "%s %s %s%s" % (optimizer, variant, loss, " free-stacks" if free_stacks else "")
-    table.print_table(name, rows)
-    print("#   peaks %s, in %s" % ([s["peak_allocated"] for s in answer["steps"]],
-                                   [s["peak_phase"] for s in answer["steps"]]))
-    for number, moment, ours, wanted in rows:
-        for key in table.KEYS:
-            # rounding: a loss's scalar that Python holds may stand in the other category
-            slack = table.ROUNDING if key == "activations" else 0
-            expect(abs(ours[key] - wanted[key]) <= slack, "%s at the end of %s of step %d is %d, not %d" %
-                   (key, moment, number, ours[key], wanted[key]))
-        equal(ours["unknown"], 0, "unknown at the end of %s of step %d" % (moment, number))
-    for step in answer["steps"][1:3]:
-        equal(step["peak_phase"], phase, "phase of the peak of step %d" % step["step"])
+import mlp
+from harness import Failed, PYTHON, Traced, equal, expect
 
 
 # ---- planted faults -----------------------------------------------------------------------------------
@@ -185,11 +84,7 @@ def check_healthy(build):
 CASES = {"healthy": (True, check_healthy)}
 for fault in FAULTS:
     CASES["fault-" + fault] = (fault in EVERYDAY_FAULTS, check_fault, fault)
-for row in ROWS:
-    for stacks in (False, True):
-        case = "categories-%s-%s-%s%s" % (*row[:3], "-free" if stacks else "")
-        CASES[case] = (row[:3] in EVERYDAY and not stacks, check_row, *row, stacks)
-CASES["categories-momentum-plain-mse-free"] = (True, *CASES["categories-momentum-plain-mse-free"][1:])
+CASES.update(mlp.CASES)
 
 
 def run_case(name, build):
