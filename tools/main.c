@@ -110,6 +110,22 @@ static const struct gt_command commands[] = {
 			    "  gputrace segments --at peak --for 2200M run.gtrace\n",
 	},
 	{
+		.name = "ledger",
+		.run = gt_cmd_ledger,
+		.options = GT_OPT_TABLE | GT_OPT_AT,
+		.operands = FILES,
+		.min_operands = 1,
+		.max_operands = ANY,
+		.summary = "rows that add up to the device: contexts, other processes",
+		.text = "Everything on a GPU at a moment (default: the end): what torch and\n"
+			"other libraries hold, contexts with the line that made them (idle ones\n"
+			"first), modules, other processes, free, and what nothing explains. The\n"
+			"traces of several processes are joined per GPU. smi is the same command.",
+		.examples = "  gputrace ledger --at peak run.gtrace\n"
+			    "  gputrace ledger --device 0 traces/\n"
+			    "  gputrace smi --format json run.gtrace | jq .rows[]\n",
+	},
+	{
 		.name = "errors",
 		.run = gt_cmd_errors,
 		.options = GT_OPT_TABLE,
@@ -236,6 +252,8 @@ static const struct gt_command commands[] = {
 
 static const struct gt_command *find_command(const char *name)
 {
+	if (strcmp(name, "smi") == 0)
+		name = "ledger";
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (strcmp(commands[i].name, name) == 0)
 			return &commands[i];

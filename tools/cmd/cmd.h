@@ -97,6 +97,7 @@ int gt_cmd_at(struct gt_args *args);
 int gt_cmd_peak(struct gt_args *args);
 int gt_cmd_segments(struct gt_args *args);
 int gt_cmd_errors(struct gt_args *args);
+int gt_cmd_ledger(struct gt_args *args);
 int gt_cmd_steps(struct gt_args *args);
 int gt_cmd_growth(struct gt_args *args);
 int gt_cmd_oom(struct gt_args *args);
