@@ -10,7 +10,8 @@ import sys
 import traceback
 
 import mlp
-from harness import Failed, PYTHON, Traced, equal, expect
+import programs_check
+from harness import Failed, PYTHON, Skipped, Traced, equal, expect
 
 
 # ---- planted faults -----------------------------------------------------------------------------------
@@ -85,6 +86,7 @@ CASES = {"healthy": (True, check_healthy)}
 for fault in FAULTS:
     CASES["fault-" + fault] = (fault in EVERYDAY_FAULTS, check_fault, fault)
 CASES.update(mlp.CASES)
+CASES.update(programs_check.CASES)
 
 
 def run_case(name, build):
@@ -92,6 +94,8 @@ def run_case(name, build):
         _, test, *args = CASES[name]
         test(build, *args)
         print("ok", name, flush=True)
+    except Skipped as why:
+        print("skip %s: %s" % (name, why), flush=True)
     except Failed as failed:
         print("not ok %s: %s" % (name, failed), flush=True)
         return False

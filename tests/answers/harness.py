@@ -13,6 +13,10 @@ class Failed(Exception):
     pass
 
 
+class Skipped(Exception):
+    pass
+
+
 def expect(condition, why):
     if not condition:
         raise Failed(why)
@@ -22,10 +26,46 @@ def equal(got, wanted, what):
     expect(got == wanted, "%s is %r, not %r" % (what, got, wanted))
 
 
+class Life:
+    """A block of torch's; died is None if it was never freed."""
+
+    def __init__(self, device, born, died, size, address, category, rule):
+        self.device, self.born, self.size = int(device), int(born), int(size)
+        self.died = int(died) if int(died) >= 0 else None
+        self.address, self.category, self.rule = int(address, 16), category, rule
+
+    def at(self, position):
+        """Whether it is alive before the event at the position."""
+        return self.born < position and (self.died is None or self.died >= position)
+
+
+class Lives:
+    def __init__(self, text):
+        lines = [line.split() for line in text.splitlines()]
+        self.source = next(words[1] for words in lines if words[0] == "source")
+        self.steps = [[int(w) for w in words[1:]] for words in lines if words[0] == "step"]
+        self.passes = [[int(w) for w in words[1:]] for words in lines if words[0] == "pass"]
+        self.lives = [Life(*words[1:]) for words in lines if words[0] == "life"]
+
+    def categories(self, position):
+        """Bytes by category before the event at the position."""
+        sums = {}
+        for life in self.lives:
+            if life.at(position):
+                sums[life.category] = sums.get(life.category, 0) + life.size
+        return sums
+
+    def allocations_before_steps(self):
+        """For each step, how many blocks came before it; workspaces depend on the libraries."""
+        births = [life.born for life in self.lives if life.category != "workspaces"]
+        return [sum(born < step[0] for born in births) for step in self.steps]
+
+
 class Traced:
     """One run of a program, and the tool to ask about it."""
 
     def __init__(self, build, program, *args, sim=(), fails=False, **environment):
+        self.build = build
         self.tool = os.path.join(build, "gputrace")
         self.folder = tempfile.TemporaryDirectory(prefix="gputrace-answers-")
         self.program = os.path.join(HERE, program)
@@ -45,6 +85,13 @@ class Traced:
 
     def json(self, *args):
         return json.loads(self.run(*args, "--format", "json"))
+
+    def lives(self):
+        """What the model makes of each block: see lives.c."""
+        done = subprocess.run([os.path.join(self.build, "tests", "answers", "lives"), self.path],
+                              capture_output=True, text=True, timeout=120)
+        equal(done.returncode, 0, "status of lives (%s)" % done.stderr)
+        return Lives(done.stdout)
 
     def first_line(self, *args):
         return self.run(*args).splitlines()[0]

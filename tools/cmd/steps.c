@@ -298,10 +298,11 @@ static json_t *json_categories(const uint64_t bytes[GT_CATEGORIES])
 
 static json_t *json_moments(const struct gt_step *step)
 {
-	return json_pack("{s:o, s:o, s:o}", "forward",
+	return json_pack("{s:o, s:o, s:o, s:o}", "forward",
 			 json_categories(step->categories[GT_STEP_FORWARD]), "backward",
 			 json_categories(step->categories[GT_STEP_BACKWARD]), "end",
-			 json_categories(step->categories[GT_STEP_END]));
+			 json_categories(step->categories[GT_STEP_END]), "peak",
+			 json_categories(step->categories[GT_STEP_PEAK]));
 }
 
 static json_t *json_step(const struct gt_step *step, size_t number)

@@ -125,23 +125,6 @@ static void count_lives(const struct gt_answers *answers, size_t lane_index, str
 
 /* ---- categories at the ends of phases --------------------------------------------------------- */
 
-/* Moments of all steps, in order: a step without backward has three equal ones. */
-static uint32_t *list_moments(const struct gt_answers *answers, const struct gt_steps *steps)
-{
-	uint32_t *moments = gt_xcalloc(steps->count * GT_STEP_MOMENTS, sizeof(*moments));
-
-	for (size_t i = 0; i < steps->count; i++) {
-		uint32_t *mine = moments + i * GT_STEP_MOMENTS;
-
-		mine[GT_STEP_END] = steps->steps[i].end;
-		mine[GT_STEP_FORWARD] = gt_step_moment(answers, i + 1, GT_PHASE_FORWARD);
-		mine[GT_STEP_BACKWARD] = gt_step_moment(answers, i + 1, GT_PHASE_BACKWARD);
-		if (!mine[GT_STEP_FORWARD])
-			mine[GT_STEP_FORWARD] = mine[GT_STEP_BACKWARD] = mine[GT_STEP_END];
-	}
-	return moments;
-}
-
 /* The first moment that is behind the position. */
 static size_t moment_behind(const uint32_t *moments, size_t count, uint32_t position)
 {
@@ -158,13 +141,13 @@ static size_t moment_behind(const uint32_t *moments, size_t count, uint32_t posi
 	return low;
 }
 
-/* What is alive at each moment: differences where blocks are born and die, then sums. */
+typedef uint64_t by_category[GT_CATEGORIES];
+
+/* What is alive at moments in order: differences where blocks are born and die, then sums. */
 static void count_categories(const struct gt_answers *answers, size_t lane_index,
-			     struct gt_steps *steps)
+			     const uint32_t *moments, size_t count, by_category *ret)
 {
 	const struct gt_story *story = answers->story;
-	size_t count = steps->count * GT_STEP_MOMENTS;
-	uint32_t *moments = list_moments(answers, steps);
 	int64_t(*change)[GT_CATEGORIES] = gt_xcalloc(count + 1, sizeof(*change));
 	int64_t sums[GT_CATEGORIES] = {0};
 
@@ -181,10 +164,37 @@ static void count_categories(const struct gt_answers *answers, size_t lane_index
 	for (size_t m = 0; m < count; m++)
 		for (int c = 0; c < GT_CATEGORIES; c++) {
 			sums[c] += change[m][c];
-			steps->steps[m / GT_STEP_MOMENTS].categories[m % GT_STEP_MOMENTS][c] =
-				(uint64_t)sums[c];
+			ret[m][c] = (uint64_t)sums[c];
 		}
 	free(change);
+}
+
+/* Ends of phases come in order, a step without backward has three equal ones; peaks lie between. */
+static void fill_categories(const struct gt_answers *answers, size_t lane_index,
+			    struct gt_steps *steps)
+{
+	size_t ends = GT_STEP_END + 1, count = steps->count * ends;
+	uint32_t *moments = gt_xcalloc(count, sizeof(*moments));
+	by_category *bytes = gt_xcalloc(count, sizeof(*bytes));
+
+	for (size_t i = 0; i < steps->count; i++) {
+		uint32_t *mine = moments + i * ends;
+
+		mine[GT_STEP_END] = steps->steps[i].end;
+		mine[GT_STEP_FORWARD] = gt_step_moment(answers, i + 1, GT_PHASE_FORWARD);
+		mine[GT_STEP_BACKWARD] = gt_step_moment(answers, i + 1, GT_PHASE_BACKWARD);
+		if (!mine[GT_STEP_FORWARD])
+			mine[GT_STEP_FORWARD] = mine[GT_STEP_BACKWARD] = mine[GT_STEP_END];
+	}
+	count_categories(answers, lane_index, moments, count, bytes);
+	for (size_t m = 0; m < count; m++)
+		memcpy(steps->steps[m / ends].categories[m % ends], bytes[m], sizeof(*bytes));
+	for (size_t i = 0; i < steps->count; i++)
+		moments[i] = steps->steps[i].peak_at + 1;
+	count_categories(answers, lane_index, moments, steps->count, bytes);
+	for (size_t i = 0; i < steps->count; i++)
+		memcpy(steps->steps[i].categories[GT_STEP_PEAK], bytes[i], sizeof(*bytes));
+	free(bytes);
 	free(moments);
 }
 
@@ -324,10 +334,10 @@ int gt_steps_get(const struct gt_answers *answers, size_t lane_index, enum gt_to
 	lay_out(answers, lane_index, &steps);
 	if (steps.count) {
 		count_lives(answers, lane_index, &steps);
-		count_categories(answers, lane_index, &steps);
 		status = start_totals(&t, err);
 		if (!status)
 			status = track(&t, err);
+		fill_categories(answers, lane_index, &steps);
 		find_usual(&steps);
 	}
 	if (status)

@@ -9,6 +9,7 @@ enum gt_step_moment {
 	GT_STEP_FORWARD,
 	GT_STEP_BACKWARD,
 	GT_STEP_END,
+	GT_STEP_PEAK,
 	GT_STEP_MOMENTS,
 };
 
@@ -25,7 +26,8 @@ struct gt_step {
 	uint64_t inputs;     /* bytes of its inputs; 0 = none found */
 	uint64_t allocs, frees, alloc_bytes;
 	uint64_t phase_peaks[GT_PHASE_AFTER + 1];
-	/* In use at the end of its (last) forward, of its (last) backward, and its own. */
+	/* In use at the end of its (last) forward, of its (last) backward, at its own, and its
+	 * peak. */
 	uint64_t categories[GT_STEP_MOMENTS][GT_CATEGORIES];
 	bool cut; /* the trace or the training ends in it: its end says nothing */
 };
