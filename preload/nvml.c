@@ -8,6 +8,7 @@
  */
 #include <dlfcn.h>
 #include <string.h>
+#include "libc_old.h"
 #include "recorder.h"
 
 #define PROCESSES 128u
@@ -27,16 +28,16 @@ struct nvml {
 
 static bool open_nvml(struct nvml *n)
 {
-	void *lib = dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
+	void *lib = gt_dlopen("libnvidia-ml.so.1", RTLD_LAZY | RTLD_LOCAL);
 
-	dlerror(); /* a failure of ours is not the program's to read */
+	gt_forget_dlerror();
 	if (!lib)
 		return false;
 	*(void **)&n->init = dlsym(lib, "nvmlInit_v2");
 	*(void **)&n->shutdown = dlsym(lib, "nvmlShutdown");
 	*(void **)&n->by_uuid = dlsym(lib, "nvmlDeviceGetHandleByUUID");
 	*(void **)&n->processes = dlsym(lib, "nvmlDeviceGetComputeRunningProcesses_v3");
-	dlerror();
+	gt_forget_dlerror();
 	return n->init && n->shutdown && n->by_uuid && n->processes;
 }
 

@@ -5,8 +5,8 @@
  * behind one TLS pointer, made at its first capture and given back by the destructor of a pthread
  * key.
  */
-#include <pthread.h>
 #include <string.h>
+#include "libc_old.h"
 #include "py.h"
 #include "unwind.h"
 
@@ -35,7 +35,7 @@ static void thread_ends(void *stack)
  */
 __attribute__((constructor)) static void make_key(void)
 {
-	have_key = !pthread_key_create(&key, thread_ends);
+	have_key = !gt_thread_key(&key, thread_ends);
 }
 
 static struct gt_stack *new_stack(void)
@@ -54,7 +54,7 @@ static struct gt_stack *new_stack(void)
 	s->scratch = s->frames + depth;
 	s->chain = (uint64_t *)(s->scratch + depth);
 	s->python = (struct gt_py_last *)(s->chain + depth);
-	if (pthread_setspecific(key, s)) {
+	if (gt_thread_set(key, s)) {
 		gt_unmap(s, bytes);
 		return NULL;
 	}

@@ -19,6 +19,7 @@
 #include <dlfcn.h>
 #include <unwind.h> /* the compiler's, for types only */
 #include "elf.h"
+#include "libc_old.h"
 #include "unwind.h"
 
 static struct {
@@ -49,7 +50,7 @@ static bool find_libunwind(void)
 
 static bool open_library(const char *name)
 {
-	return dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+	return gt_dlopen(name, RTLD_LAZY | RTLD_LOCAL);
 }
 
 void gt_other_start(void)

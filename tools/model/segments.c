@@ -436,19 +436,21 @@ struct flat { /* a tree in address order */
 	size_t count;
 };
 
-static void collect(const void *node, VISIT visit, void *data)
-{
-	struct flat *flat = data;
+static __thread struct flat *flattened; /* twalk_r is glibc 2.30, the tool runs on 2.28 */
 
+static void collect(const void *node, VISIT visit, int depth)
+{
 	if (visit == postorder || visit == leaf)
-		flat->ranges[flat->count++] = *(const void *const *)node;
+		flattened->ranges[flattened->count++] = *(const void *const *)node;
 }
 
 static struct flat flatten(const void *tree, size_t count)
 {
 	struct flat flat = {.ranges = gt_xcalloc(count + 1, sizeof(*flat.ranges))};
 
-	twalk_r(tree, collect, &flat);
+	flattened = &flat;
+	twalk(tree, collect);
+	flattened = NULL;
 	return flat;
 }
 
