@@ -186,14 +186,53 @@ static const struct gt_command commands[] = {
 		.run = gt_cmd_diff,
 		.options = GT_OPT_TABLE | GT_OPT_LEVEL | GT_OPT_BY | GT_OPT_AT | GT_OPT_FAIL |
 			   GT_OPT_PART,
-		.operands = "A B",
-		.min_operands = 2,
-		.max_operands = 2,
-		.summary = "what changed between two traces",
-		.text = "Compares what was held at the two peaks. Rows are B - A and add up to\n"
-			"the difference.",
+		.operands = "A [B]",
+		.min_operands = 1,
+		.max_operands = ANY,
+		.summary = "two traces, or --from/--to within one",
+		.text = "Compares what was in use at the two peaks, or --at another moment. Rows "
+			"are\n"
+			"B - A and add up to the difference. Stacks of other checkouts, builds "
+			"and\n"
+			"versions are matched by function. Of one trace: the peaks in the windows\n"
+			"--from and --to (a step, a range), or with --at end their ends. Three\n"
+			"traces or more: see compare.",
 		.examples = "  gputrace diff old.gtrace new.gtrace\n"
+			    "  gputrace diff run.gtrace --from step:3 --to step:40\n"
 			    "  gputrace diff --fail-if-peak-grows 5% main.gtrace branch.gtrace\n",
+	},
+	{
+		.name = "compare",
+		.run = gt_cmd_compare,
+		.options = GT_OPT_TABLE | GT_OPT_LEVEL,
+		.operands = "A B [C...]",
+		.min_operands = 2,
+		.max_operands = ANY,
+		.summary = "one row per run: configuration, peaks, speed, how it ended",
+		.text = "What each run's command line and settings have of their own, its peak in\n"
+			"use and held, that of the first step, activations and static memory at\n"
+			"the peak, steps per second.",
+		.examples = "  gputrace compare b4.gtrace b8.gtrace b16.gtrace\n"
+			    "  gputrace compare --format md sweep/ >> notes.md\n",
+	},
+	{
+		.name = "plan",
+		.run = gt_cmd_plan,
+		.options = GT_OPT_TABLE | GT_OPT_PLAN,
+		.operands = "[TRACE...]",
+		.min_operands = 0,
+		.max_operands = GT_PLAN_LIST,
+		.summary = "largest batch that fits, from one or two runs",
+		.text = "From runs with different batch sizes: bytes that do not depend on it, "
+			"bytes\n"
+			"per sample, the largest micro-batch for a card, accumulation for a "
+			"target.\n"
+			"Then what each technique would change, by formula. Without a trace:\n"
+			"--params, and --sample if it is known.",
+		.examples =
+			"  gputrace plan b4.gtrace b8.gtrace --target 96\n"
+			"  gputrace plan run.gtrace --batch 8 --gpu 24GiB --layers 12\n"
+			"  gputrace plan --params 350M --gpu 24GiB --sample 410M --target 256\n",
 	},
 	{
 		.name = "pack",

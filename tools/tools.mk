@@ -5,7 +5,7 @@ ALL  += $(O)/gputrace
 
 TOOLS_PKGS   := libzstd libdw libelf jansson
 TOOLS_CFLAGS  = -Itools $(shell pkg-config --cflags $(TOOLS_PKGS) 2>/dev/null)
-TOOLS_LIBS    = $(shell pkg-config --libs $(TOOLS_PKGS)) -liberty
+TOOLS_LIBS    = $(shell pkg-config --libs $(TOOLS_PKGS)) -liberty -lm
 
 TOOLS_SRC := $(sort $(wildcard tools/*.c tools/*/*.c))
 TOOLS_OBJ := $(TOOLS_SRC:%.c=$(O)/%.o)

@@ -13,7 +13,7 @@ import sys
 from harness import ROOT, Bench, equal, expect, golden, keys
 
 GIB = 1 << 30
-BY = ["line", "function", "stack", "site", "owner", "stream", "level"]
+BY = ["line", "function", "inside", "stack", "site", "owner", "stream", "level", "category", "step", "phase"]
 
 
 # ---- screens ---------------------------------------------------------------------------------------
@@ -254,8 +254,10 @@ def documented(bench, paths):
             equal((answer["schema"], answer["command"] in (command[0], "at")), (1, True), "schema and command")
             missing = {k.split(".")[-1].replace("[]", "") for k in keys(answer)} - names
             expect(not missing, "%s: not documented: %s" % (command[0], sorted(missing)))
-    missing = {k.split(".")[-1] for k in keys(bench.json("diff", paths[0], paths[1]))} - names
-    expect(not missing, "diff: not documented: %s" % sorted(missing))
+    for command in (["diff", *paths[:2]], ["compare", *paths[:2]],
+                    ["plan", "--params", "350M", "--gpu", "24G", "--sample", "400M", "--target", "256"]):
+        missing = {k.split(".")[-1].replace("[]", "") for k in keys(bench.json(*command))} - names
+        expect(not missing, "%s: not documented: %s" % (command[0], sorted(missing)))
 
 
 PROMISED = {

@@ -40,10 +40,9 @@ static int open_view(const struct gt_args *args, const struct gt_place *place, s
 		return status;
 	ret->place = place;
 	status = gt_input_state(place->input, place->lane_index, args->total, when, &ret->state);
-	if (status)
-		return status;
-	ret->rows = gt_rows_of(&ret->state, gt_input_symbols(place->input), args->by);
-	return 0;
+	if (!status)
+		status = gt_input_rows(place->input, &ret->state, args->by, &ret->rows);
+	return status;
 }
 
 static void close_view(struct view *view)

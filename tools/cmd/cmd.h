@@ -43,6 +43,7 @@ enum {
 	GT_OPT_PACK = 1 << 19,
 	GT_OPT_TREE = 1 << 20,
 	GT_OPT_FOR = 1 << 21,
+	GT_OPT_PLAN = 1 << 22,
 };
 
 /* Those of every command that prints a table. */
@@ -52,6 +53,18 @@ enum {
 #define GT_OPT_PART (GT_OPT_FROM | GT_OPT_TO | GT_OPT_RANGE)
 
 #define GT_ANY_DEVICE INT_MIN
+
+#define GT_PLAN_LIST 16
+
+struct gt_plan_args { /* 0 = not given */
+	uint64_t gpu, reserve;
+	unsigned long target, layers, rank, gpus;
+	double params;
+	double batches[GT_PLAN_LIST]; /* by trace */
+	double samples[GT_PLAN_LIST]; /* bytes */
+	size_t batch_count, sample_count;
+	bool reserve_set;
+};
 
 struct gt_args {
 	const struct gt_command *command;
@@ -74,6 +87,7 @@ struct gt_args {
 	enum gt_frames frames;		 /* which half of a stack */
 	bool full;			 /* frames of libraries too */
 	bool tree, pack;
+	struct gt_plan_args plan;
 	char **operands;
 	size_t operand_count;
 };
@@ -104,6 +118,8 @@ int gt_cmd_oom(struct gt_args *args);
 int gt_cmd_pack(struct gt_args *args);
 int gt_cmd_timeline(struct gt_args *args);
 int gt_cmd_diff(struct gt_args *args);
+int gt_cmd_compare(struct gt_args *args);
+int gt_cmd_plan(struct gt_args *args);
 int gt_cmd_snapshot(struct gt_args *args);
 int gt_cmd_doctor(struct gt_args *args);
 int gt_cmd_dump(int argc, char **argv);

@@ -1,72 +1,181 @@
 /* SPDX-License-Identifier: MIT */
-/* gputrace diff A B: what changed between the peaks (or another moment) of two traces, by device.
+/*
+ * gputrace diff A B: what changed between the peaks (or another moment) of two traces, or of two
+ * windows of one, by device. Reads and checks; diff_print.c prints.
  */
+#include "cmd/diff.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include "cmd/holders.h"
 #include "cmd/part.h"
-#include "model/diff.h"
+#include "model/walk.h"
 #include "model/xalloc.h"
-#include "out/json.h"
+#include "out/number.h"
 
-struct side {
-	struct gt_input *input;
-	const struct gt_trace_lane *lane; /* NULL: this device is not in the trace */
-	size_t lane_index;
-	struct gt_state state;
-	struct gt_rows rows;
-	uint64_t peak; /* lifetime, of the total */
-	bool at_least; /* the peak of a part whose history is not whole */
-};
+/* ---- one side ------------------------------------------------------------------------------------ */
 
-struct pair { /* a device in both traces */
-	int device;
-	struct side a, b;
-	struct gt_diff diff;
-};
-
-struct pairs {
-	struct pair *pairs;
-	size_t count;
-};
-
-/* ---- reading
- * ---------------------------------------------------------------------------------------- */
-
-static int open_side(const struct gt_args *args, struct gt_input *input, int device,
-		     struct side *ret)
+/* What --at, --from and --to mean for a side: of one run's windows each has its own. */
+static int side_args(const struct gt_args *args, const char *window, struct gt_args *ret)
 {
-	struct gt_place place = {.input = input};
 	struct gt_when when;
-	int status;
 
-	*ret = (struct side){.input = input};
-	for (size_t i = 0; i < input->trace->lane_count; i++)
-		if (input->trace->lanes[i].device == device) {
-			ret->lane = &input->trace->lanes[i];
-			ret->lane_index = i;
-		}
-	if (!ret->lane)
+	*ret = *args;
+	if (!window)
 		return 0;
-	ret->peak = ret->lane->ctr.peak[args->total];
-	place.lane = ret->lane;
-	place.lane_index = ret->lane_index;
-	status = gt_part_when(args, &place, &when, &ret->at_least);
-	if (!status)
-		status = gt_input_state(input, ret->lane_index, args->total, when, &ret->state);
-	if (status)
-		return status;
-	ret->rows = gt_rows_of(&ret->state, gt_input_symbols(input), args->by);
+	if (gt_parse_when(window, &when))
+		return gt_message(GT_EXIT_USAGE, "diff: %s: no such moment or part of the run",
+				  window);
+	ret->from = ret->to = NULL;
+	if (when.kind <= GT_WHEN_END || (when.kind == GT_WHEN_STEP && when.phase))
+		ret->at = when;
+	else
+		ret->from = ret->to = window;
 	return 0;
 }
 
-static void close_side(struct side *side)
+static int when_of(const struct gt_args *args, const struct gt_place *place, struct gt_when *ret,
+		   bool *ret_at_least)
 {
-	gt_rows_clear(&side->rows);
-	gt_state_clear(&side->state);
+	if (args->at.kind == GT_WHEN_END && gt_part_asked(args))
+		return gt_part_end(args, place, ret);
+	return gt_part_when(args, place, ret, ret_at_least);
 }
 
-static bool has_device(const struct pairs *pairs, int device)
+static void find_lane(struct gt_diff_view *view, int device)
+{
+	const struct gt_trace *trace = view->input->trace;
+
+	for (size_t i = 0; i < trace->lane_count; i++)
+		if (trace->lanes[i].device == device) {
+			view->lane = &trace->lanes[i];
+			view->lane_index = i;
+		}
+}
+
+static int read_moment(const struct gt_args *args, struct gt_diff_view *view)
+{
+	struct gt_place place = {
+		.input = view->input,
+		.lane = view->lane,
+		.lane_index = view->lane_index,
+	};
+	struct gt_when when;
+	int status = when_of(args, &place, &when, &view->at_least);
+
+	if (!status)
+		status = gt_input_state(view->input, view->lane_index, args->total, when,
+					&view->state);
+	if (!status)
+		status = gt_input_rows(view->input, &view->state, args->by, &view->rows);
+	if (!status && !args->by_set)
+		status = gt_input_rows(view->input, &view->state, GT_BY_INSIDE, &view->inside);
+	return status;
+}
+
+/* What stands beside the rows: the end, steps, growth. A gone history leaves them unknown. */
+static void read_run(const struct gt_args *args, struct gt_diff_view *view)
+{
+	const struct gt_answers *answers = gt_input_answers(view->input);
+	struct gt_when end = {.kind = GT_WHEN_END};
+	struct gt_state state;
+	struct gt_error err = {0};
+	uint32_t position;
+
+	if (!gt_state_get(view->input->trace, view->lane_index, args->total, end, &state, &err)) {
+		view->end_bytes = state.bytes;
+		view->end_known = true;
+		gt_state_clear(&state);
+	}
+	if (!answers || gt_steps_get(answers, view->lane_index, args->total, &view->steps, &err))
+		return;
+	view->growth = gt_growth_of(answers, view->lane_index);
+	if (!gt_history_reaches(view->lane, view->state.seq))
+		return;
+	position = gt_story_position(answers->story, view->lane_index, view->state.seq);
+	view->phase = gt_answers_phase(answers, position);
+	view->step = view->steps.count ? gt_boundary_step(&answers->steps, position) : 0;
+}
+
+static int open_view(const struct gt_args *args, struct gt_input *input, const char *window,
+		     int device, struct gt_diff_view *ret)
+{
+	struct gt_args own;
+	int status = side_args(args, window, &own);
+
+	*ret = (struct gt_diff_view){.input = input, .window = window};
+	find_lane(ret, device);
+	if (status || !ret->lane)
+		return status;
+	status = read_moment(&own, ret);
+	if (status)
+		return status;
+	ret->peak = window ? ret->state.bytes : ret->lane->ctr.peak[args->total];
+	read_run(args, ret);
+	return 0;
+}
+
+static void close_view(struct gt_diff_view *view)
+{
+	gt_rows_clear(&view->rows);
+	gt_rows_clear(&view->inside);
+	gt_state_clear(&view->state);
+	gt_steps_clear(&view->steps);
+	gt_growth_clear(&view->growth);
+}
+
+/* ---- both ---------------------------------------------------------------------------------------- */
+
+static struct gt_diff join(const struct gt_diff_view *a, const struct gt_rows *rows_a,
+			   const struct gt_diff_view *b, const struct gt_rows *rows_b,
+			   enum gt_by by)
+{
+	const struct gt_diff_side sides[] = {
+		{rows_a, a->input->trace, gt_input_symbols(a->input)},
+		{rows_b, b->input->trace, gt_input_symbols(b->input)},
+	};
+
+	return gt_diff_rows(&sides[0], &sides[1], by);
+}
+
+/* Is 99 % of all change behind one line, so that the table by lines would say nothing more? */
+static bool one_line(const struct gt_diff *diff)
+{
+	uint64_t first = 0, all = 0;
+
+	for (size_t i = 0; i < diff->count; i++) {
+		const struct gt_diff_row *row = &diff->rows[i];
+		uint64_t change = row->bytes_b > row->bytes_a ? row->bytes_b - row->bytes_a
+							      : row->bytes_a - row->bytes_b;
+
+		all += change;
+		if (!strcmp((row->b ? row->b : row->a)->label.key,
+			    (diff->rows[0].b ? diff->rows[0].b : diff->rows[0].a)->label.key))
+			first += change;
+	}
+	return diff->count > 1 && all && first >= all - all / 100;
+}
+
+static int open_pair(const struct gt_args *args, struct gt_session *session,
+		     struct gt_diff_pair *pair)
+{
+	bool windows = session->count == 1;
+	struct gt_input *second = &session->inputs[windows ? 0 : 1];
+	int status = open_view(args, &session->inputs[0], windows ? args->from : NULL, pair->device,
+			       &pair->a);
+
+	if (!status)
+		status = open_view(args, second, windows ? args->to : NULL, pair->device, &pair->b);
+	if (status)
+		return status;
+	pair->diff = join(&pair->a, &pair->a.rows, &pair->b, &pair->b.rows, args->by);
+	pair->one_line = !args->by_set && one_line(&pair->diff);
+	if (pair->one_line)
+		pair->inside =
+			join(&pair->a, &pair->a.inside, &pair->b, &pair->b.inside, GT_BY_INSIDE);
+	return 0;
+}
+
+static bool has_device(const struct gt_diff_pairs *pairs, int device)
 {
 	for (size_t i = 0; i < pairs->count; i++)
 		if (pairs->pairs[i].device == device)
@@ -76,53 +185,52 @@ static bool has_device(const struct pairs *pairs, int device)
 
 static int by_device(const void *a, const void *b)
 {
-	const struct pair *x = a, *y = b;
+	const struct gt_diff_pair *x = a, *y = b;
 
 	return x->device < y->device ? -1 : x->device > y->device;
 }
 
-static struct pairs list_devices(const struct gt_places *places)
+static struct gt_diff_pairs list_devices(const struct gt_places *places)
 {
-	struct pairs pairs = {0};
+	struct gt_diff_pairs pairs = {0};
 
 	for (size_t i = 0; i < places->count; i++)
 		if (!has_device(&pairs, places->places[i].lane->device))
 			GT_PUSH(pairs.pairs, pairs.count)->device = places->places[i].lane->device;
 	if (pairs.count)
 		qsort(pairs.pairs, pairs.count, sizeof(*pairs.pairs), by_device);
+	pairs.session = places->session;
+	pairs.windows = places->session->count == 1;
+	pairs.contrast = gt_contrast_of(places->session);
 	return pairs;
 }
 
-static int open_pairs(const struct gt_args *args, struct gt_session *session, struct pairs *pairs)
+static int open_pairs(const struct gt_args *args, struct gt_session *session,
+		      struct gt_diff_pairs *pairs)
 {
-	for (size_t i = 0; i < pairs->count; i++) {
-		struct pair *pair = &pairs->pairs[i];
-		int status = open_side(args, &session->inputs[0], pair->device, &pair->a);
+	int status = gt_check_levels(args, session);
 
-		if (!status)
-			status = open_side(args, &session->inputs[1], pair->device, &pair->b);
-		if (status)
-			return status;
-		pair->diff = gt_diff_rows(&pair->a.rows, &pair->b.rows);
-	}
-	return 0;
+	for (size_t i = 0; !status && i < pairs->count; i++)
+		status = open_pair(args, session, &pairs->pairs[i]);
+	return status;
 }
 
-static void close_pairs(struct pairs *pairs)
+static void close_pairs(struct gt_diff_pairs *pairs)
 {
 	for (size_t i = 0; i < pairs->count; i++) {
 		gt_diff_clear(&pairs->pairs[i].diff);
-		close_side(&pairs->pairs[i].a);
-		close_side(&pairs->pairs[i].b);
+		gt_diff_clear(&pairs->pairs[i].inside);
+		close_view(&pairs->pairs[i].a);
+		close_view(&pairs->pairs[i].b);
 	}
+	gt_contrast_clear(&pairs->contrast);
 	free(pairs->pairs);
 }
 
-/* ---- the check
- * -------------------------------------------------------------------------------------- */
+/* ---- the check ----------------------------------------------------------------------------------- */
 
-/* Growth against the limit is judged at the lifetime peaks, whatever moment the rows show. */
-static bool grows_too_much(const struct gt_args *args, const struct pair *pair)
+/* Growth is judged at the lifetime peaks, whatever moment the rows show; of windows at theirs. */
+static bool grows_too_much(const struct gt_args *args, const struct gt_diff_pair *pair)
 {
 	double limit = args->fail_percent ? (double)pair->a.peak * args->fail_limit / 100
 					  : args->fail_limit;
@@ -130,13 +238,13 @@ static bool grows_too_much(const struct gt_args *args, const struct pair *pair)
 	return args->fail_set && (double)pair->b.peak - (double)pair->a.peak > limit;
 }
 
-static int check(const struct gt_args *args, const struct pairs *pairs)
+static int check(const struct gt_args *args, const struct gt_diff_pairs *pairs)
 {
 	int status = GT_EXIT_FINE;
 	char a[GT_SIZE_TEXT], b[GT_SIZE_TEXT], device[GT_DEVICE_TEXT];
 
 	for (size_t i = 0; i < pairs->count; i++) {
-		const struct pair *pair = &pairs->pairs[i];
+		const struct gt_diff_pair *pair = &pairs->pairs[i];
 
 		if (!grows_too_much(args, pair))
 			continue;
@@ -148,176 +256,10 @@ static int check(const struct gt_args *args, const struct pairs *pairs)
 	return status;
 }
 
-/* ---- text
- * ------------------------------------------------------------------------------------------- */
-
-static const struct gt_label *label_of(const struct gt_diff_row *row)
-{
-	return row->b ? &row->b->label : &row->a->label;
-}
-
-static const char *moment(const struct gt_args *args)
-{
-	static const char *const texts[] = {
-		[GT_WHEN_PEAK] = "peak",   [GT_WHEN_OOM] = "failure", [GT_WHEN_END] = "end",
-		[GT_WHEN_TIME] = "moment", [GT_WHEN_STEP] = "step",   [GT_WHEN_NAME] = "mark",
-	};
-
-	return texts[args->at.kind];
-}
-
-/* In the unit of the table below, rounded as its last row is. */
-static void print_answer(struct gt_out *out, const struct gt_args *args, const struct pair *pair)
-{
-	const struct gt_diff *diff = &pair->diff;
-	bool more = diff->bytes_b >= diff->bytes_a;
-	enum gt_unit unit = gt_unit_for(more ? diff->bytes_b : diff->bytes_a);
-	int64_t a = gt_round_to((int64_t)diff->bytes_a, gt_unit_bytes(unit));
-	int64_t b = gt_round_to((int64_t)diff->bytes_b, gt_unit_bytes(unit));
-	char device[GT_DEVICE_TEXT];
-	char *sentence = gt_xasprintf(
-		"%s: %s %+lld %s (%lld -> %lld)", gt_device_text(pair->device, device),
-		moment(args), (long long)(b - a), gt_unit_name(unit), (long long)a, (long long)b);
-	char *most = diff->count && diff->bytes_a != diff->bytes_b
-			     ? gt_fitting(out, label_of(&diff->rows[0])->text,
-					  strlen(sentence) + sizeof(", most from ."))
-			     : NULL;
-
-	gt_line(out, GT_BOLD, "%s%s%s.", sentence, most ? ", most from " : "", most ? most : "");
-	free(most);
-	free(sentence);
-}
-
-static void add_row(struct gt_table *table, unsigned int part_of, unsigned int sum_of,
-		    unsigned int flags, const char *name, uint64_t a, uint64_t b)
-{
-	gt_table_row(table, part_of, sum_of, flags);
-	gt_table_text(table, name);
-	gt_table_number(table, (int64_t)a);
-	gt_table_number(table, (int64_t)b);
-	gt_table_number(table, (int64_t)(b - a));
-}
-
-static void print_table(struct gt_out *out, const struct gt_args *args, const struct pair *pair)
-{
-	char *title = gt_xasprintf(
-		"%s, %s (%s), %s", args->total == GT_TOTAL_RESERVED ? "Held" : "In use",
-		gt_by_text(args->by),
-		gt_rows_level(pair->b.rows.count ? &pair->b.rows : &pair->a.rows),
-		gt_unit_name(gt_unit_for(pair->diff.bytes_a > pair->diff.bytes_b
-						 ? pair->diff.bytes_a
-						 : pair->diff.bytes_b)));
-	const struct gt_field fields[] = {
-		{"holder", title, GT_FIELD_TEXT, GT_SHOW_ALWAYS},
-		{"a", "A", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
-		{"b", "B", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
-		{"delta", "B-A", GT_FIELD_DELTA, GT_SHOW_ALWAYS},
-		{"category", NULL, GT_FIELD_TEXT, GT_SHOW_ALWAYS},
-	};
-	struct gt_table *table = gt_table_new(fields, 5);
-
-	for (size_t i = 0; i < pair->diff.count; i++) {
-		const struct gt_diff_row *row = &pair->diff.rows[i];
-		uint8_t category = (row->b ? row->b : row->a)->category;
-
-		add_row(table, 1, 0, 0, out->terminal ? label_of(row)->text : label_of(row)->full,
-			row->bytes_a, row->bytes_b);
-		if (category && args->by != GT_BY_CATEGORY)
-			gt_table_text(table, gt_category_name(category));
-	}
-	add_row(table, 0, 1, GT_ROW_SCREEN, args->total == GT_TOTAL_RESERVED ? "held" : "in use",
-		pair->diff.bytes_a, pair->diff.bytes_b);
-	gt_table_print(table, out, gt_screen_rows(out, 5));
-	gt_table_free(table);
-	free(title);
-}
-
-static void print_held(struct gt_out *out, const struct pair *pair)
-{
-	char a[GT_SIZE_TEXT], b[GT_SIZE_TEXT];
-
-	if (!pair->a.lane || !pair->b.lane)
-		return;
-	gt_line(out, GT_PLAIN, "Most held from the driver: %s -> %s.",
-		gt_size_text(pair->a.lane->ctr.peak[GT_TOTAL_RESERVED], a),
-		gt_size_text(pair->b.lane->ctr.peak[GT_TOTAL_RESERVED], b));
-}
-
-static void print_text(struct gt_out *out, const struct gt_args *args,
-		       const struct gt_session *session, const struct pairs *pairs)
-{
-	for (size_t i = 0; i < pairs->count; i++) {
-		if (out->format == GT_FORMAT_TEXT)
-			print_answer(out, args, &pairs->pairs[i]);
-		if (out->format == GT_FORMAT_TEXT && i == 0)
-			gt_line(out, GT_PLAIN, "A %s   B %s   + = B uses more", session->paths[0],
-				session->paths[1]);
-		print_table(out, args, &pairs->pairs[i]);
-		if (out->format == GT_FORMAT_TEXT)
-			print_held(out, &pairs->pairs[i]);
-	}
-	if (!pairs->count && out->format == GT_FORMAT_TEXT)
-		gt_line(out, GT_BOLD, "Nothing to compare: no GPU memory was asked for.");
-	for (size_t i = 0; i < session->count && out->format == GT_FORMAT_TEXT; i++)
-		gt_print_loss(out, session->inputs[i].trace);
-	gt_next(out, "next: gputrace diff A B --by function|stack|site|owner");
-}
-
-/* ---- JSON
- * ------------------------------------------------------------------------------------------- */
-
-static json_t *json_row(const struct gt_diff_row *row)
-{
-	const struct gt_label *label = label_of(row);
-
-	return json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I}", "key",
-			 gt_json_name(label->text), "level",
-			 (row->b ? row->b : row->a)->torch ? "torch" : "driver", "file",
-			 gt_json_name(label->file), "line",
-			 gt_json_number((uint64_t)label->line, label->line > 0), "function",
-			 gt_json_name(label->function), "category",
-			 gt_json_category((row->b ? row->b : row->a)->category), "a",
-			 (json_int_t)row->bytes_a, "b", (json_int_t)row->bytes_b, "delta",
-			 (json_int_t)(row->bytes_b - row->bytes_a));
-}
-
-static json_t *json_pair(const struct pair *pair)
-{
-	json_t *rows = json_array();
-
-	for (size_t i = 0; i < pair->diff.count; i++)
-		json_array_append_new(rows, json_row(&pair->diff.rows[i]));
-	return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:o}", "ordinal",
-			 gt_json_ordinal(pair->device), "peak_a", (json_int_t)pair->a.peak,
-			 "peak_b", (json_int_t)pair->b.peak, "bytes_a",
-			 (json_int_t)pair->diff.bytes_a, "bytes_b", (json_int_t)pair->diff.bytes_b,
-			 "delta", (json_int_t)(pair->diff.bytes_b - pair->diff.bytes_a),
-			 "at_least_a", pair->a.at_least, "at_least_b", pair->b.at_least, "rows",
-			 rows);
-}
-
-static void json(struct gt_out *out, const struct gt_args *args, const struct gt_session *session,
-		 const struct pairs *pairs)
-{
-	static const char *const names[] = {"peak", "oom", "end", "time", "step", NULL, "mark"};
-	json_t *answer = gt_json_answer("diff"), *devices = json_array();
-
-	for (size_t i = 0; i < pairs->count; i++)
-		json_array_append_new(devices, json_pair(&pairs->pairs[i]));
-	json_object_set_new(answer, "at", json_string(names[args->at.kind]));
-	json_object_set_new(answer, "by", json_string(gt_by_name(args->by)));
-	json_object_set_new(answer, "level", json_string(gt_level_text(args->total)));
-	json_object_set_new(answer, "files",
-			    json_pack("[o, o]", gt_json_name(session->paths[0]),
-				      gt_json_name(session->paths[1])));
-	json_object_set_new(answer, "devices", devices);
-	gt_json_print(out, answer);
-}
-
-static int compare(const struct gt_args *args, struct gt_session *session)
+static int print(const struct gt_args *args, struct gt_session *session)
 {
 	struct gt_places places = gt_places_of(args, session);
-	struct pairs pairs = list_devices(&places);
+	struct gt_diff_pairs pairs = list_devices(&places);
 	struct gt_out out;
 	int status = gt_check_places(args, &places);
 
@@ -327,14 +269,36 @@ static int compare(const struct gt_args *args, struct gt_session *session)
 		status = gt_args_out(args, &out);
 	if (!status) {
 		if (args->format == GT_FORMAT_JSON)
-			json(&out, args, session, &pairs);
+			gt_diff_json(&out, args, &pairs);
 		else
-			print_text(&out, args, session, &pairs);
+			gt_diff_print(&out, args, &pairs);
 		status = gt_args_done(args, &out, check(args, &pairs));
 	}
 	close_pairs(&pairs);
 	free(places.places);
 	return status;
+}
+
+static int check_windows(const struct gt_args *args)
+{
+	if (!args->from || !args->to)
+		return gt_message(GT_EXIT_USAGE, "diff: usage: gputrace diff A B, or of one run: "
+						 "gputrace diff A --from WHEN --to WHEN");
+	if (args->range ||
+	    (args->at_set && args->at.kind != GT_WHEN_PEAK && args->at.kind != GT_WHEN_END))
+		return gt_message(GT_EXIT_USAGE,
+				  "diff: --from and --to of one run go with --at peak "
+				  "or --at end only");
+	return 0;
+}
+
+static int check_many(const struct gt_args *args)
+{
+	if (!args->fail_set && !args->at_set && !args->by_set && !args->from && !args->to &&
+	    !args->range)
+		return 0;
+	return gt_message(GT_EXIT_USAGE, "diff: of three traces or more there is one table, as of "
+					 "compare: name two");
 }
 
 int gt_cmd_diff(struct gt_args *args)
@@ -344,12 +308,14 @@ int gt_cmd_diff(struct gt_args *args)
 
 	if (status)
 		return status;
-	if (session.count == 2)
-		status = compare(args, &session);
-	else
-		status = gt_message(GT_EXIT_USAGE,
-				    "diff: %zu traces given, two are compared: name them",
-				    session.count);
+	if (session.count > 2)
+		status = check_many(args);
+	if (!status && session.count > 2)
+		status = gt_compare(args, &session);
+	if (session.count == 1)
+		status = check_windows(args);
+	if (!status && session.count <= 2)
+		status = print(args, &session);
 	gt_session_close(&session);
 	return status;
 }

@@ -11,6 +11,8 @@ const char *gt_by_text(enum gt_by by)
 		[GT_BY_STACK] = "by stack",	[GT_BY_SITE] = "by site",
 		[GT_BY_OWNER] = "by library",	[GT_BY_STREAM] = "by stream",
 		[GT_BY_LEVEL] = "by level",	[GT_BY_CATEGORY] = "by category",
+		[GT_BY_INSIDE] = "by function", [GT_BY_STEP] = "by the step that made it",
+		[GT_BY_PHASE] = "by phase",
 	};
 
 	return texts[by];

@@ -82,13 +82,16 @@ static void name_holders(struct failure *failure, enum gt_by by)
 {
 	struct gt_when when = {.kind = GT_WHEN_EVENT, .seq = failure->report->seq};
 	struct gt_state state;
+	struct gt_rows rows;
 
 	if (!gt_input_answers(failure->input) ||
 	    !gt_history_reaches(failure->lane, failure->report->seq) ||
 	    gt_input_state(failure->input, failure->lane_index, GT_TOTAL_IN_USE, when, &state))
 		return;
-	gt_rows_clear(&failure->rows);
-	failure->rows = gt_rows_of(&state, gt_input_symbols(failure->input), by);
+	if (!gt_input_rows(failure->input, &state, by, &rows)) {
+		gt_rows_clear(&failure->rows);
+		failure->rows = rows;
+	}
 	gt_state_clear(&state);
 }
 

@@ -3,6 +3,7 @@
  * The options of all commands: one row each, for the parser and the help. Called from main.c with
  * the command that was named.
  */
+#define _GNU_SOURCE
 #include "cmd/cmd.h"
 
 #include <errno.h>
@@ -95,7 +96,7 @@ static int parse_partial(struct gt_args *args, const char *value)
 
 static int parse_by(struct gt_args *args, const char *value)
 {
-	for (enum gt_by by = GT_BY_LINE; by <= GT_BY_CATEGORY; by++)
+	for (enum gt_by by = GT_BY_LINE; by < GT_BYS; by++)
 		if (strcmp(gt_by_name(by), value) == 0) {
 			args->by = by;
 			args->by_set = true;
@@ -250,6 +251,109 @@ static int parse_pack(struct gt_args *args, const char *value)
 	return 0;
 }
 
+/* ---- of plan ---- */
+
+static int parse_gpu(struct gt_args *args, const char *value)
+{
+	return gt_parse_size(value, &args->plan.gpu) || !args->plan.gpu ? -1 : 0;
+}
+
+static int parse_reserve(struct gt_args *args, const char *value)
+{
+	args->plan.reserve_set = true;
+	return gt_parse_size(value, &args->plan.reserve);
+}
+
+static int parse_whole(const char *value, unsigned long *ret)
+{
+	long number;
+
+	if (gt_parse_number(value, 1, 1000000000, &number))
+		return -1;
+	*ret = (unsigned long)number;
+	return 0;
+}
+
+static int parse_target(struct gt_args *args, const char *value)
+{
+	return parse_whole(value, &args->plan.target);
+}
+
+static int parse_layers(struct gt_args *args, const char *value)
+{
+	return parse_whole(value, &args->plan.layers);
+}
+
+static int parse_rank(struct gt_args *args, const char *value)
+{
+	return parse_whole(value, &args->plan.rank);
+}
+
+static int parse_gpus(struct gt_args *args, const char *value)
+{
+	return parse_whole(value, &args->plan.gpus);
+}
+
+/* "350M": powers of 1000, as models are named. */
+static int parse_params(struct gt_args *args, const char *value)
+{
+	static const char letters[] = "KMBT";
+	char *end;
+	double number = strtod(value, &end);
+	const char *letter = *end ? strchr(letters, *end == 'G' ? 'B' : *end & ~0x20) : NULL;
+
+	for (const char *at = letters; letter && at <= letter; at++)
+		number *= 1000;
+	args->plan.params = number;
+	return end == value || (*end && (!letter || end[1])) || !(number >= 1 && number < 1e16) ? -1
+												: 0;
+}
+
+/* Values with commas between them, each taken by take. */
+static int parse_list(const char *value, double *list, size_t *ret_count,
+		      int (*take)(const char *text, double *ret))
+{
+	char *copy = strdup(value), *rest = copy, *word;
+	size_t count = 0;
+	int status = copy ? 0 : -1;
+
+	while (!status && (word = strsep(&rest, ",")))
+		status = count == GT_PLAN_LIST ? -1 : take(word, &list[count++]);
+	free(copy);
+	*ret_count = status ? 0 : count;
+	return status;
+}
+
+static int take_batch(const char *text, double *ret)
+{
+	unsigned long number;
+
+	if (parse_whole(text, &number))
+		return -1;
+	*ret = (double)number;
+	return 0;
+}
+
+static int take_size(const char *text, double *ret)
+{
+	uint64_t size;
+
+	if (gt_parse_size(text, &size) || !size)
+		return -1;
+	*ret = (double)size;
+	return 0;
+}
+
+static int parse_batch(struct gt_args *args, const char *value)
+{
+	return parse_list(value, args->plan.batches, &args->plan.batch_count, take_batch);
+}
+
+static int parse_sample(struct gt_args *args, const char *value)
+{
+	return parse_list(value, args->plan.samples, &args->plan.sample_count, take_size);
+}
+
 static int parse_debuginfod(struct gt_args *args, const char *value)
 {
 	(void)args;
@@ -261,8 +365,8 @@ static int parse_debuginfod(struct gt_args *args, const char *value)
 /* ---- the table ------------------------------------------------------------------------------- */
 
 static const struct option_row options[] = {
-	{GT_OPT_BY, "by", 0, "KEY", "line|function|stack|site|owner|stream|level|category",
-	 parse_by},
+	{GT_OPT_BY, "by", 0, "KEY",
+	 "line|function|inside|stack|site|owner|stream|level|category|step|phase", parse_by},
 	{GT_OPT_AT, "at", 0, "WHEN", "peak, oom, end, a time like 2.75s or a mark", parse_at},
 	{GT_OPT_FAIL, "fail-if-peak-grows", 0, "N%|SIZE", "exit 1 if B's peak is higher by more",
 	 parse_fail},
@@ -282,6 +386,19 @@ static const struct option_row options[] = {
 	{GT_OPT_FOR, "for", 0, "SIZE", "is there room for a request of SIZE", parse_for},
 	{GT_OPT_WHY, "why", 0, "ADDRESS|LINE", "the rule and the evidence of a block's category",
 	 parse_why},
+	{GT_OPT_PLAN, "gpu", 0, "SIZE", "memory of the card (default: that of the trace)",
+	 parse_gpu},
+	{GT_OPT_PLAN, "target", 0, "N", "batch to make up of micro-batches", parse_target},
+	{GT_OPT_PLAN, "reserve", 0, "SIZE", "left free for all else (default 1G)", parse_reserve},
+	{GT_OPT_PLAN, "batch", 0, "N[,M...]", "batch sizes of the traces, in their order",
+	 parse_batch},
+	{GT_OPT_PLAN, "params", 0, "N", "parameters of the model: 350M, 7B", parse_params},
+	{GT_OPT_PLAN, "sample", 0, "SIZE[,SIZE...]", "bytes per sample, with --params",
+	 parse_sample},
+	{GT_OPT_PLAN, "layers", 0, "N", "equal layers: for checkpointing, LoRA, sharding",
+	 parse_layers},
+	{GT_OPT_PLAN, "rank", 0, "R", "rank of LoRA's adapters", parse_rank},
+	{GT_OPT_PLAN, "gpus", 0, "N", "cards to shard over (default 2)", parse_gpus},
 	{GT_OPT_PACK, "pack", 0, NULL, "put names and sources into the traces at the end",
 	 parse_pack},
 	{GT_OPT_TREE, "tree", 0, NULL, "the calls that lead to the memory, outermost first",
@@ -413,6 +530,22 @@ int gt_parse_args(const struct gt_command *command, int argc, char **argv, struc
 
 /* ---- help and messages ----------------------------------------------------------------------- */
 
+#define HELP_COLUMNS 54
+
+/* In the columns behind the options' names; a list of values is broken behind a bar. */
+static void print_help_text(const char *text)
+{
+	while (strlen(text) > HELP_COLUMNS) {
+		const char *end = memrchr(text, '|', HELP_COLUMNS);
+
+		if (!end)
+			break;
+		printf("%.*s\n%26s", (int)(end + 1 - text), text, "");
+		text = end + 1;
+	}
+	puts(text);
+}
+
 static void print_option(const struct option_row *row)
 {
 	char letter[8] = "    ", left[64];
@@ -421,10 +554,8 @@ static void print_option(const struct option_row *row)
 		snprintf(letter, sizeof(letter), "-%c, ", row->letter);
 	snprintf(left, sizeof(left), "%s--%s%s%s", letter, row->name, row->value ? " " : "",
 		 row->value ? row->value : "");
-	if (strlen(left) > 22)
-		printf("  %s\n%26s%s\n", left, "", row->help);
-	else
-		printf("  %-22s  %s\n", left, row->help);
+	printf(strlen(left) > 22 ? "  %s\n%26s" : "  %-22s  ", left, "");
+	print_help_text(row->help);
 }
 
 void gt_print_help(const struct gt_command *command)

@@ -286,6 +286,23 @@ int gt_part_when(const struct gt_args *args, const struct gt_place *place, struc
 	return status;
 }
 
+int gt_part_end(const struct gt_args *args, const struct gt_place *place, struct gt_when *ret)
+{
+	struct gt_parts parts;
+	struct gt_span span;
+	struct gt_error err = {0};
+	int status = gt_parts_get(args, place->input, &parts);
+
+	if (status)
+		return status;
+	if (span_of(&parts, &parts.parts[parts.count - 1], place->lane_index, &span, &err))
+		status = gt_message_error(&err);
+	else
+		*ret = (struct gt_when){.kind = GT_WHEN_EVENT, .seq = span.to};
+	gt_parts_clear(&parts);
+	return status;
+}
+
 int gt_when_time(const struct gt_args *args, struct gt_input *input, struct gt_when *ret)
 {
 	struct gt_parts parts;

@@ -38,6 +38,9 @@ int gt_parts_tops(const struct gt_parts *parts, size_t lane_index, struct gt_top
 int gt_part_when(const struct gt_args *args, const struct gt_place *place, struct gt_when *ret,
 		 bool *ret_at_least);
 
+/* The moment at which the part asked for ends on this device; of several the last. */
+int gt_part_end(const struct gt_args *args, const struct gt_place *place, struct gt_when *ret);
+
 /* timeline --range: one row, or JSON object, per range and device. 0, or the exit status. */
 int gt_print_ranges(struct gt_out *out, const struct gt_args *args, const struct gt_places *places);
 

@@ -142,6 +142,30 @@ int gt_input_state(struct gt_input *input, size_t lane_index, enum gt_total tota
 	return 0;
 }
 
+/* Steps that a program without torch marked are read for the occasion. */
+static int split_births(struct gt_input *input, struct gt_state *state)
+{
+	const struct gt_answers *answers = gt_input_answers(input);
+	struct gt_answers *own = NULL;
+	struct gt_error err = {0};
+
+	if (!answers && gt_answers_make(input->trace, gt_input_symbols(input), &own, &err))
+		return gt_message_error(&err);
+	gt_answers_births(answers ? answers : own, state);
+	gt_answers_free(own);
+	return 0;
+}
+
+int gt_input_rows(struct gt_input *input, struct gt_state *state, enum gt_by by,
+		  struct gt_rows *ret)
+{
+	int status = by == GT_BY_STEP || by == GT_BY_PHASE ? split_births(input, state) : 0;
+
+	if (!status)
+		*ret = gt_rows_of(state, gt_input_symbols(input), by);
+	return status;
+}
+
 /* ---- devices ------------------------------------------------------------------------------------
  */
 

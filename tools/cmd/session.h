@@ -36,6 +36,10 @@ const struct gt_answers *gt_input_answers(struct gt_input *input);
 int gt_input_state(struct gt_input *input, size_t lane_index, enum gt_total total,
 		   struct gt_when when, struct gt_state *ret);
 
+/* gt_rows_of, with steps and phases where rows are those. 0, or the exit status. */
+int gt_input_rows(struct gt_input *input, struct gt_state *state, enum gt_by by,
+		  struct gt_rows *ret);
+
 struct gt_place { /* a device of a process */
 	struct gt_input *input;
 	size_t lane_index;

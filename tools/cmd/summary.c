@@ -111,9 +111,10 @@ static int print_one(struct gt_out *out, const struct gt_args *args, const struc
 	int status = gt_input_state(tightest->input, tightest->lane_index, args->total,
 				    (struct gt_when){.kind = GT_WHEN_PEAK}, &state);
 
+	if (!status)
+		status = gt_input_rows(tightest->input, &state, args->by, &rows);
 	if (status)
 		return status;
-	rows = gt_rows_of(&state, gt_input_symbols(tightest->input), args->by);
 	if (out->format == GT_FORMAT_TEXT) {
 		print_answer(out, tightest, args->total);
 		print_process(out, trace);

@@ -138,6 +138,7 @@ enum gt_phase gt_answers_phase(const struct gt_answers *answers, uint32_t positi
 struct split_key {
 	const struct gt_site_def *call;
 	uint32_t site, category;
+	uint32_t step, phase; /* only of gt_answers_births */
 };
 
 struct bucket {
@@ -151,19 +152,18 @@ struct split {
 	struct bucket *buckets;
 	struct gt_hold *holds;
 	size_t count;
+	size_t lane_index;
+	uint64_t seq; /* of the state */
+	bool births;
 };
 
-static struct gt_hold *hold_for(struct split *split, uint32_t site, uint8_t category,
-				const struct gt_site_def *call)
+#define NO_STEP UINT32_MAX
+
+static struct gt_hold *hold_for(struct split *split, struct split_key key)
 {
-	struct split_key key;
 	struct bucket *bucket;
 	struct gt_hold *hold;
 
-	memset(&key, 0, sizeof(key));
-	key.site = site;
-	key.category = category;
-	key.call = call;
 	HASH_FIND(hh, split->buckets, &key, sizeof(key), bucket);
 	if (bucket)
 		return &split->holds[bucket->hold];
@@ -172,9 +172,12 @@ static struct gt_hold *hold_for(struct split *split, uint32_t site, uint8_t cate
 	bucket->hold = split->count;
 	HASH_ADD(hh, split->buckets, key, sizeof(key), bucket);
 	hold = GT_PUSH(split->holds, split->count);
-	hold->site = site;
-	hold->category = category;
-	hold->call = call;
+	hold->site = key.site;
+	hold->category = (uint8_t)key.category;
+	hold->call = key.call;
+	hold->timed = split->births && key.step != NO_STEP;
+	hold->step = hold->timed ? key.step : 0;
+	hold->phase = (uint8_t)key.phase;
 	return hold;
 }
 
@@ -191,15 +194,50 @@ static const struct gt_site_def *call_of(const struct gt_answers *answers,
 	return pass < answers->passes.count ? answers->passes.passes[pass].call : NULL;
 }
 
-static void add_block(struct split *split, size_t lane_index, const struct gt_block *block,
-		      uint64_t seq)
+/* The last position at or before the time. */
+static uint32_t position_at(const struct gt_story *story, uint64_t us)
 {
-	const struct gt_life *life = gt_answers_life(split->answers, lane_index, block->addr, seq);
-	struct gt_hold *hold =
-		hold_for(split, block->site, life ? life->category : GT_CATEGORY_NONE,
-			 life ? call_of(split->answers, life) : NULL);
+	uint32_t low = 0, high = story->position_count;
 
-	gt_hold_add(hold, block);
+	while (low + 1 < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (gt_story_us(story, middle) <= us)
+			low = middle;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* A segment has no life in the story: its time says when it was made. */
+static void add_birth(const struct split *split, const struct gt_block *block,
+		      const struct gt_life *life, struct split_key *key)
+{
+	const struct gt_answers *answers = split->answers;
+	uint32_t position = life ? life->born : position_at(answers->story, block->birth_us);
+
+	if (!answers->steps.count || (!position && !answers->story->whole)) {
+		key->step = NO_STEP;
+		return;
+	}
+	key->step = (uint32_t)gt_boundary_step(&answers->steps, position);
+	key->phase = gt_answers_phase(answers, position);
+}
+
+static void add_block(struct split *split, const struct gt_block *block)
+{
+	const struct gt_life *life =
+		gt_answers_life(split->answers, split->lane_index, block->addr, split->seq);
+	struct split_key key;
+
+	memset(&key, 0, sizeof(key)); /* its padding is compared too */
+	key.site = block->site;
+	key.category = life ? life->category : GT_CATEGORY_NONE;
+	key.call = life ? call_of(split->answers, life) : NULL;
+	if (split->births)
+		add_birth(split, block, life, &key);
+	gt_hold_add(hold_for(split, key), block);
 }
 
 /* The category of most bytes that a site ever allocated. */
@@ -237,19 +275,18 @@ static int by_bytes(const void *a, const void *b)
 	return x->category < y->category ? -1 : x->category > y->category;
 }
 
-void gt_answers_split(const struct gt_answers *answers, struct gt_state *state)
+static void split_blocks(const struct gt_answers *answers, struct gt_state *state, bool births)
 {
-	struct split split = {.answers = answers};
+	struct split split = {
+		.answers = answers,
+		.lane_index = state->lane_index,
+		.seq = state->seq,
+		.births = births,
+	};
 	struct bucket *bucket, *next;
 
-	if (state->total == GT_TOTAL_RESERVED)
-		return;
-	if (!state->blocks_known) {
-		add_sites(answers, state);
-		return;
-	}
 	for (size_t i = 0; i < state->block_count; i++)
-		add_block(&split, state->lane_index, &state->blocks[i], state->seq);
+		add_block(&split, &state->blocks[i]);
 	HASH_ITER(hh, split.buckets, bucket, next) {
 		HASH_DEL(split.buckets, bucket);
 		free(bucket);
@@ -259,4 +296,20 @@ void gt_answers_split(const struct gt_answers *answers, struct gt_state *state)
 	state->hold_count = split.count;
 	if (split.count)
 		qsort(state->holds, split.count, sizeof(*state->holds), by_bytes);
+}
+
+void gt_answers_split(const struct gt_answers *answers, struct gt_state *state)
+{
+	if (state->total == GT_TOTAL_RESERVED)
+		return;
+	if (state->blocks_known)
+		split_blocks(answers, state, false);
+	else
+		add_sites(answers, state);
+}
+
+void gt_answers_births(const struct gt_answers *answers, struct gt_state *state)
+{
+	if (state->blocks_known)
+		split_blocks(answers, state, true);
 }

@@ -33,6 +33,9 @@ const struct gt_life *gt_answers_life(const struct gt_answers *answers, size_t l
  */
 void gt_answers_split(const struct gt_answers *answers, struct gt_state *state);
 
+/* Splits the holds further, by the step and phase in which their blocks were made. */
+void gt_answers_births(const struct gt_answers *answers, struct gt_state *state);
+
 enum gt_phase {
 	GT_PHASE_NONE, /* before the first step */
 	GT_PHASE_FORWARD,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See diff.h. A key is in A, in B or in both, so the rows' differences add up to the difference of
- * the sums by construction.
+ * See diff.h. Every row of A and of B becomes part of exactly one row here, so the differences add
+ * up to the difference of the sums by construction. Rows without a partner by their exact key are
+ * paired by coarser keys, one to one, largest with largest: a line that moved keeps its bytes.
  */
 #include "model/diff.h"
 
@@ -17,13 +18,27 @@ struct bucket {
 };
 
 struct join {
+	enum gt_by by;
 	struct bucket *buckets;
 	struct gt_diff diff;
 };
 
+struct single {	    /* a row that has no partner yet */
+	size_t row; /* in the join */
+	bool in_b;
+	char *key;
+	uint64_t bytes;
+};
+
+/* Only rows that name code are of one category by their making. */
+static char *key_of(const struct join *join, const struct gt_row *row, const char *key)
+{
+	return gt_xasprintf("%d %d %s", row->torch, gt_by_code(join->by) ? row->category : 0, key);
+}
+
 static struct gt_diff_row *row_for(struct join *join, const struct gt_row *row)
 {
-	char *key = gt_xasprintf("%d %d %s", row->torch, row->category, row->label.key);
+	char *key = key_of(join, row, row->label.key);
 	struct bucket *bucket;
 
 	HASH_FIND_STR(join->buckets, key, bucket);
@@ -74,17 +89,115 @@ static int by_change(const void *a, const void *b)
 	return strcmp(p->label.key, q->label.key);
 }
 
-struct gt_diff gt_diff_rows(const struct gt_rows *a, const struct gt_rows *b)
+/* ---- coarser keys ---------------------------------------------------------------------------- */
+
+static int by_key(const void *a, const void *b)
 {
-	struct join join = {0};
+	const struct single *x = a, *y = b;
+	int order = strcmp(x->key, y->key);
+
+	if (order)
+		return order;
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? 1 : -1;
+	return x->row < y->row ? -1 : x->row > y->row;
+}
+
+/* In the order of their keys at the level, the larger of a key first. 0: nothing to pair. */
+static size_t list_singles(const struct join *join, const struct gt_diff_side *a,
+			   const struct gt_diff_side *b, int level, struct single **ret)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < join->diff.count; i++) {
+		const struct gt_diff_row *row = &join->diff.rows[i];
+		const struct gt_diff_side *side = row->b ? b : a;
+		const struct gt_row *of = row->b ? row->b : row->a;
+		struct single *single;
+		char *loose;
+
+		if (row->a && row->b)
+			continue;
+		loose = gt_label_loose(side->symbols, side->trace, of->named, join->by, level);
+		if (!loose)
+			break;
+		single = GT_PUSH(*ret, count);
+		single->row = i;
+		single->in_b = row->b;
+		single->bytes = of->bytes;
+		single->key = key_of(join, of, loose);
+		free(loose);
+	}
+	if (count)
+		qsort(*ret, count, sizeof(**ret), by_key);
+	return count;
+}
+
+/* From the run of equal keys that begins at first: the nth of A with the nth of B. */
+static size_t pair_run(struct join *join, const struct single *singles, size_t first, size_t count,
+		       int level)
+{
+	size_t end = first, a = first, b = first;
+
+	while (end < count && !strcmp(singles[end].key, singles[first].key))
+		end++;
+	for (;; a++, b++) {
+		struct gt_diff_row *row, *other;
+
+		while (a < end && singles[a].in_b)
+			a++;
+		while (b < end && !singles[b].in_b)
+			b++;
+		if (a >= end || b >= end)
+			return end;
+		row = &join->diff.rows[singles[b].row];
+		other = &join->diff.rows[singles[a].row];
+		row->a = other->a;
+		row->bytes_a = other->bytes_a;
+		row->loosened = level;
+		*other = (struct gt_diff_row){0};
+	}
+}
+
+static void drop_empty(struct gt_diff *diff)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < diff->count; i++)
+		if (diff->rows[i].a || diff->rows[i].b)
+			diff->rows[kept++] = diff->rows[i];
+	diff->count = kept;
+}
+
+static void pair_loosely(struct join *join, const struct gt_diff_side *a,
+			 const struct gt_diff_side *b)
+{
+	for (int level = 1; level <= GT_LOOSEST; level++) {
+		struct single *singles = NULL;
+		size_t count = list_singles(join, a, b, level, &singles);
+
+		for (size_t i = 0; i < count;)
+			i = pair_run(join, singles, i, count, level);
+		for (size_t i = 0; i < count; i++)
+			free(singles[i].key);
+		free(singles);
+		drop_empty(&join->diff);
+	}
+}
+
+struct gt_diff gt_diff_rows(const struct gt_diff_side *a, const struct gt_diff_side *b,
+			    enum gt_by by)
+{
+	struct join join = {.by = by};
 	struct bucket *bucket, *next;
 
-	add_rows(&join, a, b);
+	add_rows(&join, a->rows, b->rows);
 	HASH_ITER(hh, join.buckets, bucket, next) {
 		HASH_DEL(join.buckets, bucket);
 		free(bucket->key);
 		free(bucket);
 	}
+	pair_loosely(&join, a, b);
 	if (join.diff.count)
 		qsort(join.diff.rows, join.diff.count, sizeof(*join.diff.rows), by_change);
 	return join.diff;

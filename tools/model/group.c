@@ -2,10 +2,11 @@
 /* See group.h. A row never mixes levels: what torch subdivides and what the driver handed out. */
 #include "model/group.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
-#include "model/categories.h"
+#include "model/answers.h"
 #include "model/xalloc.h"
 
 struct bucket {
@@ -23,16 +24,8 @@ struct grouping {
 	struct gt_rows rows;
 };
 
-/* Rows that name code do not mix what that code allocated memory for. */
-static bool by_code(enum gt_by by)
+static struct gt_label name_label(const char *name)
 {
-	return by == GT_BY_LINE || by == GT_BY_FUNCTION || by == GT_BY_STACK || by == GT_BY_SITE;
-}
-
-static struct gt_label category_label(uint8_t category)
-{
-	const char *name = category ? gt_category_name(category) : "(not of torch)";
-
 	return (struct gt_label){
 		.key = gt_xstrdup(name),
 		.text = gt_xstrdup(name),
@@ -41,6 +34,40 @@ static struct gt_label category_label(uint8_t category)
 		.function = "",
 		.owner = "",
 	};
+}
+
+static const char *phase_text(const struct gt_hold *hold)
+{
+	if (!hold->timed)
+		return "(not known)";
+	return hold->phase == GT_PHASE_NONE ? "before the first step" : gt_phase_name(hold->phase);
+}
+
+static struct gt_label step_label(const struct gt_hold *hold)
+{
+	char name[32];
+
+	if (!hold->timed)
+		return name_label("(not known)");
+	if (!hold->step)
+		return name_label("before the first step");
+	snprintf(name, sizeof(name), "step %u", hold->step);
+	return name_label(name);
+}
+
+/* What is no name of code, of the hold itself. False: the label is made from a stack. */
+static bool plain_label(const struct gt_hold *hold, enum gt_by by, struct gt_label *ret)
+{
+	if (by == GT_BY_CATEGORY)
+		*ret = name_label(hold->category ? gt_category_name(hold->category)
+						 : "(not of torch)");
+	else if (by == GT_BY_STEP)
+		*ret = step_label(hold);
+	else if (by == GT_BY_PHASE)
+		*ret = name_label(phase_text(hold));
+	else
+		return false;
+	return true;
 }
 
 static struct gt_row *row_for(struct grouping *grouping, const struct gt_hold *hold)
@@ -54,12 +81,10 @@ static struct gt_row *row_for(struct grouping *grouping, const struct gt_hold *h
 	struct gt_row *row;
 	char *key;
 
-	if (grouping->by == GT_BY_CATEGORY)
-		label = category_label(hold->category);
-	else
+	if (!plain_label(hold, grouping->by, &label))
 		gt_label_make(grouping->symbols, grouping->trace, named, hold->stream, grouping->by,
 			      &label);
-	key = gt_xasprintf("%d %d %s", torch, by_code(grouping->by) ? hold->category : 0,
+	key = gt_xasprintf("%d %d %s", torch, gt_by_code(grouping->by) ? hold->category : 0,
 			   label.key);
 	HASH_FIND_STR(grouping->buckets, key, bucket);
 	if (bucket) {

@@ -17,7 +17,8 @@ const char *gt_by_name(enum gt_by by)
 	static const char *const names[] = {
 		[GT_BY_LINE] = "line",	 [GT_BY_FUNCTION] = "function", [GT_BY_STACK] = "stack",
 		[GT_BY_SITE] = "site",	 [GT_BY_OWNER] = "owner",	[GT_BY_STREAM] = "stream",
-		[GT_BY_LEVEL] = "level", [GT_BY_CATEGORY] = "category",
+		[GT_BY_LEVEL] = "level", [GT_BY_CATEGORY] = "category", [GT_BY_INSIDE] = "inside",
+		[GT_BY_STEP] = "step",	 [GT_BY_PHASE] = "phase",
 	};
 
 	return names[by];
@@ -27,6 +28,7 @@ enum form {
 	FORM_SHORT, /* for a screen: base names, long chains without their middle */
 	FORM_FULL,  /* for a pipe: whole paths, every function */
 	FORM_KEY,   /* to compare: like full without folders, so that checkouts may differ */
+	FORM_LOOSE, /* like key without line numbers and offsets, so that versions may differ */
 };
 
 static const char *path_in(const char *path, enum form form)
@@ -52,6 +54,20 @@ static int name_length(const char *function)
 		return (int)(at - function);
 	}
 	return (int)strlen(function);
+}
+
+/* Without parameters; loose: "libx.so" of "libx.so.1+0x12f", whose address is the build's. */
+static void put_name(FILE *text, const char *function, enum form form)
+{
+	const char *offset = form == FORM_LOOSE ? strstr(function, "+0x") : NULL;
+	const char *version = offset ? strstr(function, ".so.") : NULL;
+	int length = name_length(function);
+
+	if (version && version < offset)
+		length = (int)(version - function) + 3;
+	else if (offset)
+		length = (int)(offset - function);
+	fprintf(text, "%.*s", length, function);
 }
 
 bool gt_frame_is_user(const struct gt_frame *frame)
@@ -84,11 +100,12 @@ static void put_frame(FILE *text, const struct gt_frame *frame, const char *file
 
 	if (*where && !(file_before && strcmp(file_before, where) == 0))
 		fputs(path_in(where, form), text);
-	if (frame->line)
+	if (frame->line && form != FORM_LOOSE)
 		fprintf(text, ":%d", frame->line);
-	if (function)
-		fprintf(text, "%s%.*s", *where ? " " : "", name_length(frame->function),
-			frame->function);
+	if (!function)
+		return;
+	fputs(*where ? " " : "", text);
+	put_name(text, frame->function, form);
 }
 
 /* Frames of the user, innermost first: indexes into the stack. Returns how many. */
@@ -227,6 +244,20 @@ static void put_stack(FILE *text, struct gt_stack stack)
 	}
 }
 
+/* Functions alone, outermost first; native frames of libraries differ between their versions. */
+static void put_functions(FILE *text, struct gt_stack stack, bool libraries)
+{
+	for (size_t i = stack.count; i-- > 0;) {
+		const struct gt_frame *frame = &stack.frames[i];
+
+		if (!libraries && frame->kind != GT_FRAME_PYTHON && !gt_frame_is_user(frame))
+			continue;
+		fprintf(text, "%s ", gt_base_name(frame->file));
+		put_name(text, frame->function, FORM_LOOSE);
+		fputc(';', text);
+	}
+}
+
 struct parts { /* what labels are made from */
 	const struct gt_trace *trace;
 	const struct gt_site_def *site;
@@ -256,7 +287,27 @@ static void put_function(FILE *text, const struct gt_frame *user, enum form form
 	}
 	if (*user->file)
 		fprintf(text, "%s ", path_in(user->file, form));
-	fprintf(text, "%.*s", name_length(user->function), user->function);
+	put_name(text, user->function, form);
+}
+
+/* The innermost frame that has a name people know: of Python, else the one that stands for all. */
+static const struct gt_frame *inside_frame(const struct parts *parts)
+{
+	for (size_t i = 0; i < parts->stack.count; i++)
+		if (parts->stack.frames[i].kind == GT_FRAME_PYTHON)
+			return &parts->stack.frames[i];
+	return parts->user;
+}
+
+static void put_inside(FILE *text, const struct parts *parts, enum form form)
+{
+	int length;
+	const char *backward = operation(parts->stack, &length);
+
+	if (backward)
+		put_operation(text, backward, length);
+	else
+		put_function(text, inside_frame(parts), form);
 }
 
 static const char *level_name(const struct gt_site_def *site)
@@ -274,6 +325,8 @@ static void put_text(FILE *text, const struct parts *parts, enum gt_by by, enum 
 		fputs(level_name(parts->site), text);
 	else if (by == GT_BY_FUNCTION)
 		put_function(text, parts->user, form);
+	else if (by == GT_BY_INSIDE)
+		put_inside(text, parts, form);
 	else
 		put_line(text, parts->stack, parts->user, form);
 }
@@ -332,16 +385,49 @@ void gt_label_make(struct gt_symbols *symbols, const struct gt_trace *trace,
 		   struct gt_label *ret)
 {
 	struct parts parts = parts_of(symbols, trace, site, stream);
+	const struct gt_frame *frame = by == GT_BY_INSIDE ? inside_frame(&parts) : parts.user;
 
 	*ret = (struct gt_label){
 		.key = key_of(&parts, by),
 		.text = text_of(&parts, by, FORM_SHORT),
 		.full = text_of(&parts, by, FORM_FULL),
-		.file = parts.user ? parts.user->file : "",
-		.function = parts.user ? parts.user->function : "",
-		.line = parts.user ? parts.user->line : 0,
+		.file = frame ? frame->file : "",
+		.function = frame ? frame->function : "",
+		.line = frame ? frame->line : 0,
 		.owner = parts.owner,
 	};
+}
+
+static void put_loose(FILE *text, const struct parts *parts, enum gt_by by, int level)
+{
+	bool stack = by == GT_BY_STACK || by == GT_BY_SITE;
+
+	if (!stack)
+		put_text(text, parts, by, FORM_LOOSE);
+	else if (level <= 2)
+		put_functions(text, parts->stack, level == 1);
+	else
+		put_line(text, parts->stack, parts->user, FORM_LOOSE);
+	if (stack && level == 3)
+		put_inside(text, parts, FORM_LOOSE);
+}
+
+char *gt_label_loose(struct gt_symbols *symbols, const struct gt_trace *trace,
+		     const struct gt_site_def *site, enum gt_by by, int level)
+{
+	bool stack = by == GT_BY_STACK || by == GT_BY_SITE;
+	struct parts parts;
+	char *text;
+	size_t length;
+	FILE *file;
+
+	if (!gt_by_code(by) || level > (stack ? GT_LOOSEST : 1))
+		return NULL;
+	parts = parts_of(symbols, trace, site, GT_STREAM_UNKNOWN);
+	file = open_memstream(&text, &length);
+	put_loose(file, &parts, by, level);
+	fclose(file);
+	return text;
 }
 
 void gt_label_clear(struct gt_label *label)

@@ -18,9 +18,20 @@ enum gt_by {
 	GT_BY_STREAM,
 	GT_BY_LEVEL,
 	GT_BY_CATEGORY, /* what the memory is for */
+	GT_BY_INSIDE,	/* the innermost function, a library's or the user's */
+	GT_BY_STEP,	/* the step that made the block */
+	GT_BY_PHASE,	/* the phase of that step */
+	GT_BYS,
 };
 
 const char *gt_by_name(enum gt_by by);
+
+/* Do rows name code? Those do not mix what that code allocated memory for. */
+static inline bool gt_by_code(enum gt_by by)
+{
+	return by == GT_BY_LINE || by == GT_BY_FUNCTION || by == GT_BY_STACK || by == GT_BY_SITE ||
+	       by == GT_BY_INSIDE;
+}
 
 struct gt_label {
 	char *key;
@@ -37,6 +48,15 @@ void gt_label_make(struct gt_symbols *symbols, const struct gt_trace *trace,
 		   const struct gt_site_def *site, int32_t stream, enum gt_by by,
 		   struct gt_label *ret);
 void gt_label_clear(struct gt_label *label);
+
+/*
+ * Coarser keys of the same site, for stacks that another build or version of the code changed:
+ * level 1 leaves out line numbers and offsets, 2 the native frames of libraries, 3 all of a library
+ * but its innermost function, 4 that too. To be freed; NULL: nothing coarser.
+ */
+#define GT_LOOSEST 4
+char *gt_label_loose(struct gt_symbols *symbols, const struct gt_trace *trace,
+		     const struct gt_site_def *site, enum gt_by by, int level);
 
 bool gt_frame_is_user(const struct gt_frame *frame);
 

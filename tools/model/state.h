@@ -38,6 +38,10 @@ struct gt_hold { /* what one site holds */
 	/* Of gt_answers_split, else 0 and NULL. */
 	uint8_t category;		/* enum gt_category: a site may have several */
 	const struct gt_site_def *call; /* who called backward(), for blocks of autograd's thread */
+	/* Of gt_answers_births, else 0. */
+	uint32_t step; /* in which they were made, from 1; 0 = before the first */
+	uint8_t phase; /* enum gt_phase */
+	bool timed;    /* both are known */
 };
 
 /* Counts one block of the site into its hold. */

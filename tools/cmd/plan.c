@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gputrace plan: the largest batch that fits, from the peaks of one run or of several with different
+ * batch sizes, or from a number of parameters alone. Each phase has its own line over the batch size,
+ * because a small batch peaks in the optimizer, where it does not matter, and a large one in backward.
+ */
+#include "cmd/plan.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "cmd/contrast.h"
+#include "model/steps.h"
+#include "model/xalloc.h"
+
+#define RESERVE (1ull << 30) /* unless --reserve says it: context, libraries, fragmentation */
+
+/* ---- a run ----------------------------------------------------------------------------------------- */
+
+static void read_steps(struct gt_plan_point *point, const struct gt_steps *steps)
+{
+	const struct gt_step *usual = &steps->steps[steps->usual];
+
+	for (size_t i = 0; i < steps->count; i++)
+		for (int p = GT_PHASE_FORWARD; p <= GT_PHASE_AFTER; p++)
+			point->phases[p] =
+				fmax(point->phases[p], (double)steps->steps[i].phase_peaks[p]);
+	point->peak = (double)steps->steps[steps->worst].peak;
+	point->worst = steps->worst + 1;
+	point->phase = steps->steps[steps->worst].peak_phase;
+	for (size_t i = 0; i < steps->count; i++)
+		point->held = fmax(point->held, (double)steps->steps[i].peak_reserved);
+	for (int c = 0; c < GT_CATEGORIES; c++)
+		point->categories[c] = (double)usual->categories[GT_STEP_BACKWARD][c];
+}
+
+static int read_peak(const struct gt_place *place, struct gt_plan_point *point, uint64_t seq)
+{
+	const struct gt_when when = {.kind = GT_WHEN_EVENT, .seq = seq};
+	struct gt_state state;
+	int status = gt_input_state(place->input, place->lane_index, GT_TOTAL_IN_USE, when, &state);
+
+	if (status)
+		return status;
+	for (size_t i = 0; i < state.hold_count; i++)
+		point->at_peak[state.holds[i].category] += (double)state.holds[i].bytes;
+	gt_state_clear(&state);
+	return 0;
+}
+
+static int read_point(const struct gt_place *place, struct gt_plan_point *point)
+{
+	const struct gt_trace *trace = place->input->trace;
+	const struct gt_answers *answers = gt_input_answers(place->input);
+	struct gt_steps steps = {0};
+	struct gt_error err;
+	int status;
+
+	if (gt_headline(trace))
+		return gt_message(
+			GT_EXIT_USAGE,
+			"plan: %s ran out of memory: its peak says too little; leave it out",
+			trace->path);
+	if (answers && gt_steps_get(answers, place->lane_index, GT_TOTAL_IN_USE, &steps, &err))
+		return gt_message_error(&err);
+	if (!steps.count)
+		return gt_message(GT_EXIT_USAGE,
+				  "plan: %s: no steps found: plan needs a training's steps; see: "
+				  "gputrace steps %s",
+				  trace->path, trace->path);
+	read_steps(point, &steps);
+	point->device_total = place->device_total;
+	status = read_peak(place, point, steps.steps[steps.worst].peak_seq);
+	gt_steps_clear(&steps);
+	return status;
+}
+
+/* Of each trace the device that is closest to its limit. */
+static int read_points(const struct gt_args *args, struct gt_session *session,
+		       struct gt_plan_view *view)
+{
+	struct gt_places places = gt_places_of(args, session);
+	int status = gt_check_places(args, &places);
+
+	for (size_t i = 0; i < session->count && !status; i++) {
+		struct gt_places own = {.session = session};
+		const struct gt_place *tightest;
+
+		for (size_t p = 0; p < places.count; p++)
+			if (places.places[p].input == &session->inputs[i])
+				*GT_PUSH(own.places, own.count) = places.places[p];
+		tightest = gt_tightest(&own, GT_TOTAL_IN_USE);
+		*GT_PUSH(view->points, view->count) =
+			(struct gt_plan_point){.path = session->paths[i]};
+		if (tightest)
+			status = read_point(tightest, &view->points[i]);
+		else
+			status = gt_message(GT_EXIT_USAGE, "plan: %s: no GPU memory was asked for",
+					    session->paths[i]);
+		free(own.places);
+	}
+	free(places.places);
+	return status;
+}
+
+/* ---- batch sizes ----------------------------------------------------------------------------------- */
+
+static int no_batch(const struct gt_plan_view *view, const char *path)
+{
+	return gt_message(GT_EXIT_USAGE,
+			  "plan: %s: its batch size is not in its arguments: say --batch N%s", path,
+			  view->count > 1 ? ",M in the order of the traces" : "");
+}
+
+static int find_batches(const struct gt_args *args, struct gt_session *session,
+			struct gt_plan_view *view)
+{
+	struct gt_contrast contrast = gt_contrast_of(session);
+	int status = 0;
+
+	if (args->plan.batch_count && args->plan.batch_count != view->count)
+		status = gt_message(GT_EXIT_USAGE, "plan: --batch has %zu numbers for %zu traces",
+				    args->plan.batch_count, view->count);
+	for (size_t i = 0; i < view->count && !status; i++) {
+		double *batch = &view->points[i].batch;
+
+		if (args->plan.batch_count)
+			*batch = args->plan.batches[i];
+		else if (!gt_batch_argument(session->inputs[i].trace, batch))
+			*batch = contrast.numbers ? contrast.numbers[i] : 0;
+		if (*batch <= 0)
+			status = no_batch(view, view->points[i].path);
+	}
+	gt_contrast_clear(&contrast);
+	return status;
+}
+
+/* ---- lines ----------------------------------------------------------------------------------------- */
+
+static double part_of(const double categories[GT_CATEGORIES])
+{
+	return categories[GT_CATEGORY_WEIGHTS] + categories[GT_CATEGORY_GRADIENTS] +
+	       categories[GT_CATEGORY_OPTIMIZER];
+}
+
+static bool fit(const struct gt_plan_view *view, const double *values, struct gt_line_fit *ret)
+{
+	double *batches = gt_xcalloc(view->count, sizeof(*batches));
+	bool fitted;
+
+	for (size_t i = 0; i < view->count; i++)
+		batches[i] = view->points[i].batch;
+	fitted = !gt_fit_line(batches, values, view->count, ret);
+	free(batches);
+	return fitted;
+}
+
+static int fit_lines(struct gt_plan_view *view)
+{
+	double *values = gt_xcalloc(view->count, sizeof(*values));
+	bool any = false;
+
+	for (int p = GT_PHASE_FORWARD; p <= GT_PHASE_AFTER; p++) {
+		bool there = true;
+
+		for (size_t i = 0; i < view->count; i++) {
+			values[i] = view->points[i].phases[p];
+			there &= values[i] > 0;
+		}
+		view->fitted[p] = there && fit(view, values, &view->phases[p]);
+		any |= view->fitted[p];
+	}
+	for (size_t i = 0; i < view->count; i++)
+		values[i] = view->points[i].held;
+	fit(view, values, &view->held);
+	free(values);
+	if (any)
+		return 0;
+	return gt_message(GT_EXIT_USAGE,
+			  "plan: %s and %s have the same batch size: two different "
+			  "ones are needed",
+			  view->points[0].path, view->points[1].path);
+}
+
+/* One run: what is static at its peak is static, the rest grows with the batch. */
+static void line_of_one(struct gt_plan_view *view)
+{
+	const struct gt_plan_point *point = &view->points[0];
+	double fixed = part_of(point->at_peak) + point->at_peak[GT_CATEGORY_WORKSPACES];
+
+	view->phase = point->phase;
+	view->fitted[point->phase] = true;
+	view->phases[point->phase] = (struct gt_line_fit){
+		.at_zero = fixed,
+		.slope = (point->peak - fixed) / point->batch,
+	};
+}
+
+static void find_limit(struct gt_plan_view *view)
+{
+	double room = view->gpu - view->reserve, best = INFINITY;
+
+	for (int p = GT_PHASE_FORWARD; p <= GT_PHASE_AFTER; p++) {
+		const struct gt_line_fit *line = &view->phases[p];
+		double batch = line->slope > 0 ? (room - line->at_zero) / line->slope : INFINITY;
+
+		if (!view->fitted[p] || (line->slope <= 0 && line->at_zero <= room))
+			continue;
+		batch = line->slope > 0 ? batch : 0;
+		if (batch < best) {
+			best = batch;
+			view->phase = (enum gt_phase)p;
+		}
+	}
+	view->largest = best < INFINITY ? gt_plan_largest(best, 1) : 0;
+	if (view->held.slope > 0)
+		view->by_held = gt_plan_largest(room - view->held.at_zero, view->held.slope);
+}
+
+static void make_base(const struct gt_args *args, struct gt_plan_view *view)
+{
+	const struct gt_plan_point *last = &view->points[view->count - 1];
+	const struct gt_line_fit *line = &view->phases[view->phase];
+	struct gt_plan_base *base = &view->base;
+
+	base->weights = last->categories[GT_CATEGORY_WEIGHTS];
+	base->gradients = last->categories[GT_CATEGORY_GRADIENTS];
+	base->optimizer = last->categories[GT_CATEGORY_OPTIMIZER];
+	view->residual = line->at_zero - part_of(last->categories);
+	base->other = view->residual;
+	base->per_sample = fmax(0, line->slope);
+	base->params = args->plan.params > 0 ? args->plan.params : base->weights / 4;
+}
+
+static int plan_runs(const struct gt_args *args, struct gt_session *session,
+		     struct gt_plan_view *view)
+{
+	int status = read_points(args, session, view);
+
+	if (!status)
+		status = find_batches(args, session, view);
+	if (!status && view->count > 1)
+		status = fit_lines(view);
+	else if (!status)
+		line_of_one(view);
+	if (status)
+		return status;
+	view->gpu = (double)args->plan.gpu;
+	for (size_t i = 0; i < view->count && !args->plan.gpu; i++)
+		view->gpu = fmax(view->gpu, (double)view->points[i].device_total);
+	if (view->gpu <= 0)
+		return gt_message(GT_EXIT_USAGE,
+				  "plan: %s: the card's size is not in it: say --gpu "
+				  "24GiB",
+				  view->points[0].path);
+	find_limit(view);
+	make_base(args, view);
+	return 0;
+}
+
+/* ---- both ------------------------------------------------------------------------------------------- */
+
+double gt_plan_room(const struct gt_plan_view *view, const struct gt_plan_row *row)
+{
+	return view->gpu - view->reserve - gt_plan_static(row);
+}
+
+uint64_t gt_plan_row_largest(const struct gt_plan_view *view, const struct gt_plan_row *row)
+{
+	if (view->count && row == view->rows)
+		return view->largest;
+	return gt_plan_largest(gt_plan_room(view, row), row->per_sample);
+}
+
+double gt_plan_predict(const struct gt_plan_view *view, double batch)
+{
+	double most = 0;
+
+	for (int p = GT_PHASE_FORWARD; p <= GT_PHASE_AFTER; p++)
+		if (view->fitted[p])
+			most = fmax(most, view->phases[p].at_zero + view->phases[p].slope * batch);
+	return most;
+}
+
+/* Several --sample: the same static bytes with each of them, as measured elsewhere. */
+static void rows_of_samples(const struct gt_args *args, struct gt_plan_view *view)
+{
+	view->rows = gt_xcalloc(args->plan.sample_count, sizeof(*view->rows));
+	view->row_count = args->plan.sample_count;
+	for (size_t i = 0; i < view->row_count; i++)
+		view->rows[i] = (struct gt_plan_row){
+			.id = "sample",
+			.name = "per sample as given",
+			.formula = "--sample",
+			.known = true,
+			.weights = view->base.weights,
+			.gradients = view->base.gradients,
+			.optimizer = view->base.optimizer,
+			.other = view->base.other,
+			.per_sample = args->plan.samples[i],
+		};
+}
+
+static void make_rows(const struct gt_args *args, struct gt_plan_view *view)
+{
+	view->base.layers = (double)args->plan.layers;
+	view->base.rank = (double)args->plan.rank;
+	view->base.devices = (double)args->plan.gpus;
+	if (args->plan.sample_count > 1)
+		rows_of_samples(args, view);
+	else
+		view->rows = gt_plan_rows(&view->base, &view->row_count);
+}
+
+static void plan_params(const struct gt_args *args, struct gt_plan_view *view)
+{
+	struct gt_plan_row row = {0};
+
+	view->base = gt_plan_of_params(args->plan.params);
+	view->gpu = (double)args->plan.gpu;
+	view->base.per_sample = args->plan.sample_count ? args->plan.samples[0] : 0;
+	row.weights = view->base.weights;
+	row.gradients = view->base.gradients;
+	row.optimizer = view->base.optimizer;
+	view->largest = gt_plan_largest(gt_plan_room(view, &row), view->base.per_sample);
+}
+
+static int check_args(const struct gt_args *args)
+{
+	if (!args->operand_count && !(args->plan.params > 0))
+		return gt_message(GT_EXIT_USAGE, "plan: usage: gputrace plan TRACE..., or gputrace "
+						 "plan --params 350M");
+	if (args->operand_count && args->plan.sample_count)
+		return gt_message(
+			GT_EXIT_USAGE,
+			"plan: --sample goes with --params alone: a trace says it itself");
+	if (!args->operand_count && args->plan.batch_count)
+		return gt_message(GT_EXIT_USAGE,
+				  "plan: --batch says the batch sizes of traces, and "
+				  "there is none");
+	if (args->plan.sample_count && !args->plan.gpu)
+		return gt_message(GT_EXIT_USAGE,
+				  "plan: --sample needs the card's size: --gpu 24GiB");
+	return 0;
+}
+
+int gt_cmd_plan(struct gt_args *args)
+{
+	struct gt_plan_view view = {
+		.reserve = args->plan.reserve_set ? (double)args->plan.reserve : (double)RESERVE,
+	};
+	struct gt_session session = {0};
+	struct gt_out out;
+	int status = check_args(args);
+
+	if (!status && !args->operand_count)
+		plan_params(args, &view);
+	else if (!status)
+		status = gt_session_open(args, &session);
+	if (!status && session.count)
+		status = plan_runs(args, &session, &view);
+	if (!status)
+		status = gt_args_out(args, &out);
+	if (!status) {
+		make_rows(args, &view);
+		if (args->format == GT_FORMAT_JSON)
+			gt_plan_json(&out, args, &view);
+		else
+			gt_plan_print(&out, args, &view);
+		status = gt_args_done(args, &out, 0);
+	}
+	free(view.points);
+	free(view.rows);
+	gt_session_close(&session);
+	return status;
+}
