@@ -395,12 +395,14 @@ Test(diff, rows_add_up_for_every_grouping_of_random_pairs)
 		open_program(&b, seed * 2 + 1, 6);
 		symbols_a = gt_symbols_new(a.trace);
 		symbols_b = gt_symbols_new(b.trace);
-		for (enum gt_by by = GT_BY_LINE; by <= GT_BY_LEVEL; by++) {
+		for (enum gt_by by = GT_BY_LINE; by < GT_BYS; by++) {
 			uint64_t bytes_a, bytes_b;
 			int64_t sum = 0;
 			struct gt_rows rows_a = rows_at_peak(&a, symbols_a, by, &bytes_a);
 			struct gt_rows rows_b = rows_at_peak(&b, symbols_b, by, &bytes_b);
-			struct gt_diff diff = gt_diff_rows(&rows_a, &rows_b);
+			struct gt_diff_side sides[] = {{&rows_a, a.trace, symbols_a},
+						       {&rows_b, b.trace, symbols_b}};
+			struct gt_diff diff = gt_diff_rows(&sides[0], &sides[1], by);
 
 			for (size_t i = 0; i < diff.count; i++)
 				sum += (int64_t)diff.rows[i].bytes_b -
