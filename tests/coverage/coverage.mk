@@ -21,20 +21,23 @@ check-ledger: all $(COVERAGE)/libcheckpoint.so
 check-matrix: all $(if $(CUDA13),$(COVERAGE)/libways.so)
 	$(Q)$(if $(CUDA13),O=$(O) $(PYTHON) tests/coverage/matrix.py,echo "skip matrix: no CUDA headers here")
 
-# The real runtime of a toolkit, where there is one.
-TOOLKIT_SHARED := $(firstword $(wildcard $(CUDA_HOME)/lib64/libcudart.so.1[23] $(CUDA_HOME)/lib64/libcudart.so))
-TOOLKIT_STATIC := $(wildcard $(CUDA_HOME)/lib64/libcudart_static.a)
-TOOLKIT := $(if $(TOOLKIT_SHARED),$(COVERAGE)/toolkit-shared) $(if $(TOOLKIT_STATIC),$(COVERAGE)/toolkit-static)
+# The vendor's runtimes: those of a toolkit, else those that came with the headers (sim-deps).
+vendor = $(firstword $(wildcard $(CUDA_HOME)/lib64/$(1) $(O)/deps/cu13/lib/$(1) $(O)/deps/cu12/lib/$(1)))
+TOOLKIT_12 := $(call vendor,libcudart.so.12)
+TOOLKIT_13 := $(call vendor,libcudart.so.13)
+TOOLKIT_STATIC := $(call vendor,libcudart_static.a)
+TOOLKIT := $(if $(TOOLKIT_12),$(COVERAGE)/toolkit-12) $(if $(TOOLKIT_13),$(COVERAGE)/toolkit-13) \
+	   $(if $(TOOLKIT_STATIC),$(COVERAGE)/toolkit-static)
 
 $(COVERAGE)/libwatch.so: tests/coverage/watch.c
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS_ALL) -D_GNU_SOURCE -fPIC -shared -o $@ $< -ldl
 
-$(COVERAGE)/toolkit-shared: tests/interpose/runtime.c
+$(COVERAGE)/toolkit-12 $(COVERAGE)/toolkit-13: $(COVERAGE)/toolkit-%: tests/interpose/runtime.c
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS_ALL) -D_GNU_SOURCE -o $@ $< $(TOOLKIT_SHARED) -Wl,-rpath,$(CUDA_HOME)/lib64 \
+	$(Q)$(CC) $(CFLAGS_ALL) -D_GNU_SOURCE -o $@ $< $(TOOLKIT_$*) -Wl,-rpath,$(abspath $(dir $(TOOLKIT_$*))) \
 		-Wl,--disable-new-dtags -ldl
 
 $(COVERAGE)/toolkit-static: tests/interpose/runtime.c
@@ -44,8 +47,9 @@ $(COVERAGE)/toolkit-static: tests/interpose/runtime.c
 
 .PHONY: check-toolkit
 check-toolkit: all $(COVERAGE)/libwatch.so $(TOOLKIT)
-	$(Q)$(if $(strip $(TOOLKIT)),O=$(O) $(PYTHON) tests/coverage/toolkit $(TOOLKIT),\
-		echo "skip toolkit: no CUDA toolkit in $(CUDA_HOME)")
+	$(Q)for v in $(if $(TOOLKIT_12),,12) $(if $(TOOLKIT_13),,13) $(if $(TOOLKIT_STATIC),,static); do \
+		echo "skip toolkit-$$v: no such runtime in $(CUDA_HOME), and make deps has fetched none"; done
+	$(Q)$(if $(strip $(TOOLKIT)),O=$(O) $(PYTHON) tests/coverage/toolkit $(TOOLKIT))
 
 # All of it. The torch versions are those of tests/torch/python.
 TORCH_VERSIONS ?= 2.1.2 2.4.1 2.6.0 2.11.0 2.15.0

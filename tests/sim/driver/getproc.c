@@ -97,9 +97,3 @@ CUresult CUDAAPI cuGetProcAddress(const char *name, void **pfn, int version, cuu
 	*pfn = found;
 	return CUDA_SUCCESS;
 }
-
-/* The tables are the private interface of the real runtime, which this driver does not serve. */
-CUresult CUDAAPI cuGetExportTable(const void **table, const CUuuid *id)
-{
-	return CUDA_ERROR_NOT_FOUND;
-}
