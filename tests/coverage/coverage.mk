@@ -14,11 +14,18 @@ $(COVERAGE)/libways.so: tests/coverage/ways.c $(O)/sim/libcuda.so.1
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS_ALL) -D_GNU_SOURCE -fPIC -shared -o $@ $^ -ldl
 
+# The runtime as a copy inside a library, where no name of it can be seen or replaced.
+$(COVERAGE)/libways-static.so: tests/coverage/ways.c $(O)/sim/libcudart_static.a $(O)/sim/libcuda.so.1
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) -D_GNU_SOURCE -fPIC -shared -o $@ $< -Wl,--whole-archive $(filter %.a,$^) \
+		-Wl,--no-whole-archive $(filter %.1,$^) -ldl -pthread
+
 .PHONY: check-ledger check-matrix
 check-ledger: all $(COVERAGE)/libcheckpoint.so
 	$(Q)O=$(O) $(PYTHON) tests/coverage/ledger 100000 1000
 
-check-matrix: all $(if $(CUDA13),$(COVERAGE)/libways.so)
+check-matrix: all $(if $(CUDA13),$(COVERAGE)/libways.so $(COVERAGE)/libways-static.so)
 	$(Q)$(if $(CUDA13),O=$(O) $(PYTHON) tests/coverage/matrix.py,echo "skip matrix: no CUDA headers here")
 
 # The vendor's runtimes: those of a toolkit, else those that came with the headers (sim-deps).

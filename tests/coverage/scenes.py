@@ -3,13 +3,16 @@
 of its own per way to the driver, with and without the preload.
 
 usage: scenes.py WAY LIBRARY HOOK...     prints one JSON line per hook: results of all calls, what to
-expect as [op, space, size, device, stream], or why there is nothing to do
+expect as [op, space, size, device, stream], or why there is nothing to do; with a runtime, whether it was
+asked for the function because none of its calls is this one
 """
 import ctypes
 import json
 import os
 import re
+import socket
 import struct
+import subprocess
 import sys
 from ctypes import byref, c_int, c_size_t, c_uint32, c_uint64, c_void_p
 
@@ -39,10 +42,96 @@ class Handle(ctypes.Structure):
     _fields_ = [("reserved", ctypes.c_char * 64)]
 
 
+class Extent(ctypes.Structure):
+    _fields_ = [("width", c_size_t), ("height", c_size_t), ("depth", c_size_t)]
+
+
+# Driver functions whose call in the runtime has the same arguments: cuda and the rest of the name.
+SAME = re.compile(r"cu(MemGetInfo_v2|MemPool\w+|DeviceSetMemPool|StreamSynchronize(_ptsz)?"
+                  r"|EventSynchronize|IpcOpenMemHandle_v2|IpcCloseMemHandle|ImportExternalMemory"
+                  r"|DestroyExternalMemory|ExternalMemoryGetMappedBuffer|StreamBeginCapture_v2(_ptsz)?"
+                  r"|StreamBeginCaptureToGraph(_ptsz)?|StreamEndCapture(_ptsz)?|StreamDestroy_v2"
+                  r"|GraphAddMem\w+Node|GraphDestroy|GraphInstantiateWith\w+|GraphExecDestroy"
+                  r"|GraphLaunch(_ptsz)?|DeviceGraphMemTrim)")
+RENAMED = {
+    "cuMemAlloc_v2": "cudaMalloc", "cuMemFree_v2": "cudaFree", "cuMemAllocPitch_v2": "cudaMallocPitch",
+    "cuMemAllocAsync": "cudaMallocAsync", "cuMemAllocAsync_ptsz": "cudaMallocAsync_ptsz",
+    "cuMemAllocFromPoolAsync": "cudaMallocFromPoolAsync", "cuMemFreeAsync": "cudaFreeAsync",
+    "cuMemAllocFromPoolAsync_ptsz": "cudaMallocFromPoolAsync_ptsz",
+    "cuMemFreeAsync_ptsz": "cudaFreeAsync_ptsz", "cuMemHostAlloc": "cudaHostAlloc",
+    "cuMemFreeHost": "cudaFreeHost", "cuMemHostRegister_v2": "cudaHostRegister",
+    "cuMemHostUnregister": "cudaHostUnregister", "cuMemAllocManaged": "cudaMallocManaged",
+    "cuCtxSynchronize": "cudaDeviceSynchronize",
+    "cuArrayCreate_v2": "cudaMallocArray", "cuArray3DCreate_v2": "cudaMalloc3DArray",
+    "cuArrayDestroy": "cudaFreeArray", "cuMipmappedArrayCreate": "cudaMallocMipmappedArray",
+    "cuMipmappedArrayDestroy": "cudaFreeMipmappedArray", "cuDevicePrimaryCtxRetain": "cudaSetDevice",
+    "cuDevicePrimaryCtxReset": "cudaDeviceReset",
+}
+
+
+def channels(form, count):
+    """A channel description out of a driver's format and number of channels."""
+    bits, kind = {0x01: (8, 1), 0x10: (16, 2), 0x20: (32, 2)}[form]
+    return struct.pack("5i", *[bits if i < count else 0 for i in range(4)], 2 if form == 0x10 else kind)
+
+
+def flat_array(out, shape):
+    width, height, form, count = struct.unpack("QQiI", shape)
+    return out, channels(form, count), c_size_t(width), c_size_t(height), c_uint32(0)
+
+
+def whole_array(out, shape, *levels):
+    width, height, depth, form, count, flags = struct.unpack("QQQiII", shape)
+    return out, channels(form, count), Extent(width, height, depth), *levels, c_uint32(flags)
+
+
+ARGUMENTS = {
+    "cuMemAllocPitch_v2": lambda *args: args[:4], "cuArrayCreate_v2": flat_array,
+    "cuArray3DCreate_v2": whole_array, "cuMipmappedArrayCreate": whole_array,
+    "cuDevicePrimaryCtxRetain": lambda out, device: (device,), "cuDevicePrimaryCtxReset": lambda device: (),
+}
+
+
+class Runtime:
+    """A runtime: one of the shared ones, or the copy inside a library that shows no name of it."""
+
+    def __init__(self, way, hidden):
+        self.library = ctypes.CDLL(hidden if way == "static" else f"libcudart.so.{way[6:]}")
+        self.hidden, self.major = {}, 12 if way == "cudart12" else 13
+        if way == "static":
+            names = subprocess.run(["nm", hidden], check=True, capture_output=True, text=True,
+                                   env={**os.environ, "LD_PRELOAD": ""}).stdout
+            rows = re.findall(r"^(\w+) [tT] (cuda\w+|way_elf)$", names, re.M)
+            self.hidden = {name: int(at, 16) for at, name in rows}
+            seen = ctypes.cast(self.library.way_elf, c_void_p).value
+            self.base = seen - self.hidden["way_elf"]
+
+    def function(self, name):
+        if self.hidden:
+            return CALL(self.base + self.hidden[name])
+        return getattr(self.library, name)
+
+    def name_of(self, hook):
+        """The runtime's call that is this one of the driver, if there is one."""
+        if hook == ("cuGraphAddNode" if self.major == 12 else "cuGraphAddNode_v2"):
+            return "cudaGraphAddNode"
+        if SAME.fullmatch(hook):
+            return "cuda" + re.sub(r"_v\d", "", hook[2:])
+        return RENAMED.get(hook)
+
+    def entry(self, name, version, flags):
+        found, status = c_void_p(), c_int()
+        ask = self.function("cudaGetDriverEntryPointByVersion")
+        rc = ask(name.encode(), byref(found), c_uint32(version), ctypes.c_uint64(flags), byref(status))
+        assert rc == 0, f"cudaGetDriverEntryPointByVersion: {rc}"
+        return found.value
+
+
 class Game:
     """The calls of one scene: those of the hook go the way that is tested, others by ctypes."""
 
     def __init__(self, way, library):
+        self.runtime = Runtime(way, library) if way in ("cudart12", "cudart13", "static") else None
         self.driver = ctypes.CDLL("libcuda.so.1")
         self.ways = ctypes.CDLL(library)
         for name in ("elf", "dlsym", "dlvsym", "gpa1", "gpa2"):
@@ -66,12 +155,17 @@ class Game:
         if hook.startswith("cuGetProcAddress"):
             raise Cannot("it is the way")
         base, since, possible = self.symbols[hook]
+        if self.runtime:
+            self.by = self.runtime.name_of(hook)
+            if self.by:
+                return ctypes.cast(self.runtime.function(self.by), c_void_p).value
+            return self.runtime.entry(base, since, possible[0])
         if int(flags) not in possible:
             raise Cannot("these flags hand out the other twin")
         return getattr(self.ways, "way_" + way)(base.encode(), since, c_uint64(int(flags)))
 
     def start(self, hook):
-        self.hook, self.results, self.wanted, self.used = hook, [], [], False
+        self.hook, self.results, self.wanted, self.used, self.by = hook, [], [], False, None
         self.target = self.address(hook)
         if not self.target:
             raise Cannot("this driver has no such function")
@@ -79,7 +173,8 @@ class Game:
     def call(self, name, *args):
         if name == self.hook:
             self.used = True
-            rc = CALL(self.target)(*args)
+            change = ARGUMENTS.get(name) if self.by else None
+            rc = CALL(self.target)(*(change(*args) if change else args))
         else:
             rc = getattr(self.driver, name)(*args)
         self.results.append([name, rc])
@@ -279,14 +374,19 @@ def external(g, hook):
     g.want("free", "ipc", n)
 
 
+def start_other(what, n):
+    """In a forked child, which may not use the driver: become another process that may."""
+    env = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
+    os.execve(sys.executable, [sys.executable, __file__, what, str(n)], env)
+
+
 def shared(g, hook):
     """Memory of another process, opened twice and closed twice: one block."""
     from_there, to_there, n = os.pipe(), os.pipe(), g.new()
     child = os.fork()
-    if not child:  # exec: a child of fork may not use the driver
+    if not child:
         os.dup2(from_there[1], 1), os.dup2(to_there[0], 0)
-        env = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD"}
-        os.execve(sys.executable, [sys.executable, __file__, "export", str(n)], env)
+        start_other("export", n)
     os.close(from_there[1])
     handle = Handle.from_buffer_copy(os.read(from_there[0], 64))
     p, q = c_uint64(), c_uint64()
@@ -312,8 +412,12 @@ def contexts(g, hook):
     if "Primary" in hook:
         device = 0
         g.ok("cuCtxSetCurrent", None)
-        g.ok(variant(hook, "cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRetain"), byref(c), device)
+        g.ok("cuDevicePrimaryCtxRetain", byref(c), device)
+        if g.by == "cudaSetDevice":
+            g.ok("cuCtxGetCurrent", byref(c))
         g.ok("cuCtxSetCurrent", c)
+        if g.by == "cudaDeviceReset":
+            g.runtime.function("cudaSetDevice")(device)
         end = (hook if "Re" in hook and "Retain" not in hook else "cuDevicePrimaryCtxRelease_v2", device)
     else:
         device = DEVICE
@@ -325,6 +429,8 @@ def contexts(g, hook):
     g.want("alloc", "driver", n, device)
     g.ok(*end)
     g.want("free", "driver", n, device)
+    if g.runtime:
+        g.runtime.function("cudaSetDevice")(DEVICE)
     g.ok("cuCtxSetCurrent", g.context)
 
 
@@ -407,7 +513,24 @@ def by_hand(g, hook, graph):
 
 
 def imported_pool(g, hook):
-    raise Cannot("needs a pool of another process: in the ledger's random program")
+    """A block of a pool of another process: its owner is charged, here it is only shown."""
+    (ours, theirs), n = socket.socketpair(), g.new()
+    child = os.fork()
+    if not child:
+        os.dup2(theirs.fileno(), 0)
+        start_other("export-pool", n)
+    theirs.close()
+    data, fds, _, _ = socket.recv_fds(ours, 64, 1)
+    pool, p = c_void_p(), c_uint64()
+    g.ok("cuMemPoolImportFromShareableHandle", byref(pool), c_void_p(fds[0]), 1, c_uint64(0))
+    g.ok("cuMemPoolImportPointer", byref(p), pool, data)
+    g.want("alloc", "ipc", n)
+    g.ok("cuMemFreeAsync", p, None)
+    g.want("free", "ipc", n)
+    g.ok("cuMemPoolDestroy", pool)
+    os.close(fds[0])
+    ours.send(b".")
+    os.waitpid(child, 0)
 
 
 SCENES = (
@@ -431,21 +554,37 @@ def scene(g, hook):
     raise AssertionError(f"no scene for {hook}")
 
 
+def other_process():
+    d, c = ctypes.CDLL("libcuda.so.1"), c_void_p()
+    assert not d.cuInit(0) and not d.cuDevicePrimaryCtxRetain(byref(c), DEVICE) and not d.cuCtxSetCurrent(c)
+    return d
+
+
 def export(size):
-    d, c, p = ctypes.CDLL("libcuda.so.1"), c_void_p(), c_uint64()
-    assert not d.cuInit(0) and not d.cuDevicePrimaryCtxRetain(byref(c), DEVICE)
-    handle = Handle()
-    assert not d.cuCtxSetCurrent(c) and not d.cuMemAlloc_v2(byref(p), c_size_t(size))
-    assert not d.cuIpcGetMemHandle(byref(handle), p)
+    d, p, handle = other_process(), c_uint64(), Handle()
+    assert not d.cuMemAlloc_v2(byref(p), c_size_t(size)) and not d.cuIpcGetMemHandle(byref(handle), p)
     os.write(1, bytes(handle))
     os.read(0, 1)
 
 
+def export_pool(size):
+    d, p, pool, fd, data = other_process(), c_uint64(), c_void_p(), c_int(), Handle()
+    assert not d.cuMemPoolCreate(byref(pool), struct.pack("iiii72x", 1, 1, 1, DEVICE))
+    assert not d.cuMemAllocFromPoolAsync(byref(p), c_size_t(size), pool, None)
+    assert not d.cuMemPoolExportToShareableHandle(byref(fd), pool, 1, c_uint64(0))
+    assert not d.cuMemPoolExportPointer(byref(data), p)
+    out = socket.socket(fileno=0)
+    socket.send_fds(out, [bytes(data)], [fd.value])
+    out.recv(1)
+
+
 def main():
-    if sys.argv[1] == "export":
-        return export(int(sys.argv[2]))
+    if sys.argv[1].startswith("export"):
+        return (export if sys.argv[1] == "export" else export_pool)(int(sys.argv[2]))
     g = Game(sys.argv[1], sys.argv[2])
     g.ok("cuInit", 0)
+    if g.runtime:
+        assert g.runtime.function("cudaSetDevice")(DEVICE) == 0
     g.context = c_void_p()
     g.ok("cuDevicePrimaryCtxRetain", byref(g.context), DEVICE)
     g.ok("cuCtxSetCurrent", g.context)
@@ -460,7 +599,8 @@ def main():
         except AssertionError as e:
             g.wanted = None
             why = "scene: " + str(e)
-        print(json.dumps({"hook": hook, "results": g.results, "wanted": g.wanted, "cannot": why}))
+        print(json.dumps({"hook": hook, "results": g.results, "wanted": g.wanted, "cannot": why,
+                          "asked": bool(g.runtime and not g.by)}))
     sys.stdout.flush()
     os._exit(0)
 

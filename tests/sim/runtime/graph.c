@@ -80,6 +80,13 @@ cudaError_t CUDARTAPI cudaGraphAddDependencies(cudaGraph_t graph, const cudaGrap
 	RT_CALL(cuGraphAddDependencies_v2, graph, from, to, (const CUgraphEdgeData *)edges, count);
 }
 #else
+cudaError_t CUDARTAPI cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph,
+				       const cudaGraphNode_t *deps, size_t count,
+				       struct cudaGraphNodeParams *params)
+{
+	RT_CALL(cuGraphAddNode, node, graph, deps, count, (CUgraphNodeParams *)params);
+}
+
 cudaError_t CUDARTAPI cudaGraphNodeGetDependencies(cudaGraphNode_t node, cudaGraphNode_t *deps,
 						   size_t *count)
 {
