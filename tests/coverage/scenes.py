@@ -322,7 +322,26 @@ def physical(g, hook):
 
 
 def multicast(g, hook):
-    g.ok("cuMulticastCreate", byref(c_uint64()), struct.pack("iQQQ", 1, 2 * MIB, 0, 0))
+    """The object is no memory; what is bound to it counts once, as it did before."""
+    n = 2 * MIB
+    m, h, at = c_uint64(), c_uint64(), c_uint64()
+    g.ok("cuMemCreate", byref(h), c_size_t(n), prop(), c_uint64(0))
+    g.want("alloc", "handle", n)
+    g.ok("cuMulticastCreate", byref(m), struct.pack("I4xQQQ", 1, n, 0, 0))
+    g.ok("cuMulticastAddDevice", m, DEVICE)
+    g.ok("cuMulticastBindMem", m, c_size_t(0), h, c_size_t(0), c_size_t(n), c_uint64(0))
+    g.ok("cuMemAddressReserve", byref(at), c_size_t(n), c_size_t(0), c_uint64(0), c_uint64(0))
+    g.want("alloc", "range", n)
+    g.ok("cuMemMap", at, c_size_t(n), c_size_t(0), m, c_uint64(0))
+    g.want("alloc", "mapping", n)
+    g.ok("cuMemUnmap", at, c_size_t(n))
+    g.want("free", "mapping", n)
+    g.ok("cuMemAddressFree", at, c_size_t(n))
+    g.want("free", "range", n)
+    g.ok("cuMulticastUnbind", m, DEVICE, c_size_t(0), c_size_t(n))
+    g.ok("cuMemRelease", m)
+    g.ok("cuMemRelease", h)
+    g.want("free", "handle", n)
 
 
 def host(g, hook):

@@ -249,6 +249,9 @@ bool sim_find_range(CUdeviceptr ptr, struct sim_range *ret);
 
 /* vmm.c */
 bool sim_vmm_range(CUdeviceptr ptr, CUdeviceptr *ret_start, size_t *ret_size, int *ret_device);
+CUresult sim_vmm_object(size_t size, CUmemGenericAllocationHandle *ret);
+bool sim_vmm_hold(CUmemGenericAllocationHandle handle, int *ret_device);
+void sim_vmm_let_go(CUmemGenericAllocationHandle handle);
 
 /* host.c */
 bool sim_host_range(const void *ptr, char **ret_start, size_t *ret_size, struct CUctx_st **ret_ctx);

@@ -19,6 +19,7 @@ struct handle {
 	unsigned int refs, maps;
 	uint64_t id;
 	bool foreign; /* another process has created it */
+	bool object;  /* multicast: no memory of its own */
 	CUmemAllocationProp prop;
 	struct handle *next;
 };
@@ -172,6 +173,8 @@ static CUresult take_physical(const struct handle *h)
 	struct sim_device *device = &sim.device[on_device(h) ? h->prop.location.id : 0];
 	CUresult rc;
 
+	if (h->object)
+		return CUDA_SUCCESS;
 	if (!on_device(h)) {
 		sim_book(&sim.host, h->foreign ? GT_SIM_FOREIGN : GT_SIM_VMM, h->size);
 		return CUDA_SUCCESS;
@@ -189,6 +192,8 @@ static void give_physical(const struct handle *h)
 	struct sim_device *device = &sim.device[on_device(h) ? h->prop.location.id : 0];
 	enum gt_sim_family family = h->foreign ? GT_SIM_FOREIGN : GT_SIM_VMM;
 
+	if (h->object)
+		return;
 	if (!on_device(h)) {
 		sim_unbook(&sim.host, family, h->size);
 		return;
@@ -511,4 +516,37 @@ bool sim_vmm_range(CUdeviceptr ptr, CUdeviceptr *ret_start, size_t *ret_size, in
 	}
 	pthread_mutex_unlock(&sim.lock);
 	return slot != NULL;
+}
+
+/* ---- for multicast.c ------------------------------------------------------------------------- */
+
+CUresult sim_vmm_object(size_t size, CUmemGenericAllocationHandle *ret)
+{
+	return add_handle(&(struct handle){.size = size, .refs = 1, .object = true}, ret);
+}
+
+/* Keeps the memory of a device as a mapping would. */
+bool sim_vmm_hold(CUmemGenericAllocationHandle handle, int *ret_device)
+{
+	struct handle *h;
+
+	pthread_mutex_lock(&sim.lock);
+	h = find_handle(handle);
+	h = h && !h->object && on_device(h) ? h : NULL;
+	if (h) {
+		h->maps++;
+		*ret_device = h->prop.location.id;
+	}
+	pthread_mutex_unlock(&sim.lock);
+	return h;
+}
+
+void sim_vmm_let_go(CUmemGenericAllocationHandle handle)
+{
+	struct handle *h = (struct handle *)(uintptr_t)handle;
+
+	pthread_mutex_lock(&sim.lock);
+	h->maps--;
+	put_handle(h);
+	pthread_mutex_unlock(&sim.lock);
 }
