@@ -61,11 +61,16 @@ check-toolkit: all $(COVERAGE)/libwatch.so $(TOOLKIT)
 # All of it. The torch versions are those of tests/torch/python.
 TORCH_VERSIONS ?= 2.1.2 2.4.1 2.6.0 2.11.0 2.15.0
 .PHONY: check-settings check-clients check-coverage check-coverage-all
-check-settings: all
+$(COVERAGE)/libpluggable%.so: tests/coverage/pluggable.c $(O)/sim/libcudart.so.%
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) -fPIC -shared -o $@ $^
+
+check-settings: all $(if $(CUDA13),$(COVERAGE)/libpluggable13.so) $(if $(CUDA12),$(COVERAGE)/libpluggable12.so)
 	$(Q)O=$(O) $(PYTHON) tests/coverage/torch $(SETTINGS)
 
 check-clients: all
-	$(Q)O=$(O) $(PYTHON) tests/coverage/clients
+	$(Q)O=$(O) CUDA_HEADERS="$(CUDA13)" $(PYTHON) tests/coverage/clients
 
 check-coverage: all $(COVERAGE)/libcheckpoint.so
 	$(Q)O=$(O) MAKE="$(MAKE)" tests/check matrix interpose toolkit clients settings ledger-long
@@ -75,4 +80,4 @@ check-coverage-all: check-coverage
 
 .PHONY: check-ledger-long
 check-ledger-long: all $(COVERAGE)/libcheckpoint.so
-	$(Q)O=$(O) $(PYTHON) tests/coverage/ledger 1000000 1000
+	$(Q)O=$(O) $(PYTHON) tests/coverage/ledger 1150000 1000

@@ -130,10 +130,9 @@ CUresult CUDAAPI cuMulticastBindMem(CUmemGenericAllocationHandle handle, size_t 
 	if (flags || memory_offset % SIM_GRANULE)
 		return CUDA_ERROR_INVALID_VALUE;
 	pthread_mutex_lock(&lock);
-	rc = bind(find(handle), &(struct binding){.object = handle,
-						  .memory = memory,
-						  .offset = offset,
-						  .size = size});
+	rc = bind(find(handle),
+		  &(struct binding){
+			  .object = handle, .memory = memory, .offset = offset, .size = size});
 	pthread_mutex_unlock(&lock);
 	return rc;
 }
