@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include "cmd/ledger.h"
 #include "cmd/oom.h"
 #include "cmd/part.h"
 #include "model/ledger.h"
@@ -333,7 +334,7 @@ static void print_answer(struct gt_out *out, const struct view *view)
 
 /* ---- the table --------------------------------------------------------------------------------------- */
 
-static char *row_name(const struct view *view, const struct gt_ledger_row *row, const char *where)
+char *gt_ledger_row_text(const struct gt_ledger_row *row, const char *where)
 {
 	static const char *const words[] = {
 		[GT_LEDGER_TORCH] = "torch, in use",
@@ -363,7 +364,7 @@ static char *row_name(const struct view *view, const struct gt_ledger_row *row, 
 	}
 }
 
-static const char *level_of(const struct gt_ledger_row *row)
+const char *gt_ledger_row_level(const struct gt_ledger_row *row)
 {
 	if (row->kind == GT_LEDGER_TORCH || row->kind == GT_LEDGER_CACHED)
 		return "torch";
@@ -377,7 +378,7 @@ static void add_row(struct gt_table *table, const struct view *view,
 {
 	bool own = row->process != GT_LEDGER_NOBODY;
 	char *where = where_of(view, row);
-	char *name = row_name(view, row, where);
+	char *name = gt_ledger_row_text(row, where);
 
 	gt_table_row(table,
 		     !view->ledger.total ? 0
@@ -386,7 +387,7 @@ static void add_row(struct gt_table *table, const struct view *view,
 		     0, row->kind == GT_LEDGER_CONTEXT && row->idle ? GT_ROW_ACT : 0);
 	gt_table_text(table, name);
 	gt_table_number(table, row->bytes);
-	gt_table_text(table, level_of(row));
+	gt_table_text(table, gt_ledger_row_level(row));
 	gt_table_text(table, gt_measured_name(row->measured));
 	gt_table_text(table, gt_ledger_kind_name(row->kind));
 	gt_table_number(table, view->lead->lane->device);

@@ -418,6 +418,18 @@ void gt_oom_screen(struct gt_out *out, const struct gt_args *args, struct gt_inp
 	close_failure(&failure);
 }
 
+void gt_oom_head(struct gt_out *out, const struct gt_args *args, struct gt_input *input)
+{
+	struct failure failure;
+
+	open_failure(input, gt_input_headline(args, input), args->by, &failure);
+	judge(&failure, args->by);
+	print_answer(out, &failure);
+	print_context(out, &failure);
+	gt_print_evidence(out, &failure.verdict);
+	close_failure(&failure);
+}
+
 static void print_none(struct gt_out *out, const struct gt_session *session)
 {
 	gt_line(out, GT_BOLD, "No out of memory: no refused request ended %s.",

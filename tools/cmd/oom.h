@@ -11,6 +11,9 @@ struct gt_input *gt_first_failed(const struct gt_args *args, struct gt_session *
 /* The headline failure of the input, on the devices asked for; NULL = none. */
 const struct gt_report *gt_input_headline(const struct gt_args *args, const struct gt_input *input);
 
+/* The first lines of the screen: what happened, where, how much, and why if that is known. */
+void gt_oom_head(struct gt_out *out, const struct gt_args *args, struct gt_input *input);
+
 void gt_oom_screen(struct gt_out *out, const struct gt_args *args, struct gt_input *input);
 
 #endif

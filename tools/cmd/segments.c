@@ -4,8 +4,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
-#include "cmd/session.h"
-#include "model/segments.h"
+#include "cmd/segments.h"
 #include "model/xalloc.h"
 #include "out/json.h"
 #include "out/table.h"
@@ -68,13 +67,43 @@ static uint64_t largest_request(const struct gt_trace *trace, const struct gt_st
 	return most;
 }
 
+/* The segments after event seq of the place's lane. */
+static int list_segments(const struct gt_place *place, uint64_t seq, struct gt_segment_list *ret)
+{
+	struct gt_segments *segments;
+	struct gt_error err = {0};
+	struct gt_moment moment;
+
+	if (gt_moment_get(place->input->trace, place->lane_index, seq, UINT64_MAX, &moment, &err))
+		return gt_message_error(&err);
+	qsort(moment.blocks, moment.block_count, sizeof(*moment.blocks), by_birth);
+	segments = gt_xchecked(gt_segments_new(place->lane));
+	gt_segments_load(segments, moment.blocks, moment.block_count, NULL, NULL);
+	gt_segments_list(segments, ret);
+	gt_segments_free(segments);
+	gt_moment_clear(&moment);
+	return 0;
+}
+
+int gt_segments_at(const struct gt_place *place, struct gt_when when, struct gt_segment_list *ret,
+		   uint64_t *ret_us)
+{
+	struct gt_state state;
+	int status = gt_input_state(place->input, place->lane_index, GT_TOTAL_IN_USE, when, &state);
+
+	if (status)
+		return status;
+	status = list_segments(place, state.seq, ret);
+	if (!status)
+		*ret_us = state.us;
+	gt_state_clear(&state);
+	return status;
+}
+
 static int open_view(const struct gt_args *args, const struct gt_place *place, struct view *ret)
 {
 	struct gt_when when = args->at_set ? args->at : (struct gt_when){.kind = GT_WHEN_END};
 	const struct gt_trace *trace = place->input->trace;
-	struct gt_segments *segments;
-	struct gt_error err = {0};
-	struct gt_moment moment;
 	struct gt_state state;
 	int status = gt_input_state(place->input, place->lane_index, GT_TOTAL_IN_USE, when, &state);
 
@@ -82,16 +111,10 @@ static int open_view(const struct gt_args *args, const struct gt_place *place, s
 		return status;
 	*ret = (struct view){.place = place, .us = state.us};
 	ret->wanted = args->wanted ? args->wanted : largest_request(trace, &state);
-	status = gt_moment_get(trace, place->lane_index, state.seq, UINT64_MAX, &moment, &err);
+	status = list_segments(place, state.seq, &ret->list);
 	gt_state_clear(&state);
 	if (status)
-		return gt_message_error(&err);
-	qsort(moment.blocks, moment.block_count, sizeof(*moment.blocks), by_birth);
-	segments = gt_xchecked(gt_segments_new(place->lane));
-	gt_segments_load(segments, moment.blocks, moment.block_count, NULL, NULL);
-	gt_segments_list(segments, &ret->list);
-	gt_segments_free(segments);
-	gt_moment_clear(&moment);
+		return status;
 	for (size_t i = 0; i < ret->list.count; i++) {
 		const struct gt_segment *segment = &ret->list.segments[i];
 

@@ -6,7 +6,6 @@
  * alloc.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -299,17 +298,6 @@ static char *default_name(const struct shot *shot)
 	return gt_xasprintf("%.*s.%s.pickle", (int)length, path, when_name(shot->when));
 }
 
-/* Not for other users' eyes: it names files and functions. A link in its place is not followed. */
-static FILE *create(const char *path)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
-
-	if (fd >= 0 && !file)
-		close(fd);
-	return file;
-}
-
 static const char *cut_note(const struct shot *shot)
 {
 	if (shot->over)
@@ -399,7 +387,7 @@ static bool is_file(FILE *file)
 static int write_file(struct shot *shot, struct gt_symbols *symbols, const char *path,
 		      uint64_t budget)
 {
-	FILE *file = create(path);
+	FILE *file = gt_out_create(path);
 	struct gt_error err;
 	bool ours;
 	int rc;

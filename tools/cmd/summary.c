@@ -4,6 +4,7 @@
 #include <string.h>
 #include "cmd/holders.h"
 #include "cmd/oom.h"
+#include "cmd/summary.h"
 #include "model/xalloc.h"
 #include "out/json.h"
 
@@ -29,6 +30,12 @@ static void print_process(struct gt_out *out, const struct gt_trace *trace)
 	gt_line(out, GT_PLAIN, "%s   pid %u   %s   %.2f s", line, trace->header.pid,
 		gt_process_state(trace), (double)trace->last_us / 1e6);
 	free(line);
+}
+
+void gt_summary_head(struct gt_out *out, const struct gt_args *args, const struct gt_place *place)
+{
+	print_answer(out, place, args->total);
+	print_process(out, place->input->trace);
 }
 
 static const char *at_peak_title(const struct gt_args *args, const struct gt_rows *rows, char **ret)

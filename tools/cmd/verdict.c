@@ -169,7 +169,7 @@ size_t gt_remedy_lines(const struct gt_verdict *verdict)
 	return verdict->remedy_count + 2;
 }
 
-static char *lasts_text(const struct gt_remedy *remedy)
+char *gt_remedy_lasts(const struct gt_remedy *remedy)
 {
 	if (!remedy->enough)
 		return gt_xstrdup("no");
@@ -179,7 +179,7 @@ static char *lasts_text(const struct gt_remedy *remedy)
 			    remedy->steps == 1 ? "" : "s");
 }
 
-static void print_evidence(struct gt_out *out, const struct gt_verdict *v)
+void gt_print_evidence(struct gt_out *out, const struct gt_verdict *v)
 {
 	const struct gt_grower *first = gt_first_grower(&v->growth);
 
@@ -205,11 +205,11 @@ void gt_print_remedies(struct gt_out *out, const struct gt_verdict *verdict, enu
 	};
 	struct gt_table *table = gt_table_new(fields, sizeof(fields) / sizeof(fields[0]));
 
-	print_evidence(out, verdict);
+	gt_print_evidence(out, verdict);
 	gt_table_unit(table, unit);
 	for (size_t i = 0; i < verdict->remedy_count; i++) {
 		const struct gt_remedy *remedy = &verdict->remedies[i];
-		char *lasts = lasts_text(remedy);
+		char *lasts = gt_remedy_lasts(remedy);
 		char *how = gt_xasprintf("%s%s", remedy->formula,
 					 remedy->checked ? "" : " (not checked)");
 

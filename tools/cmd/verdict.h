@@ -16,7 +16,11 @@ char *gt_verdict_moment(const struct gt_verdict *verdict);
 
 /* Evidence, and the table of what would have been enough. */
 void gt_print_remedies(struct gt_out *out, const struct gt_verdict *verdict, enum gt_unit unit);
+void gt_print_evidence(struct gt_out *out, const struct gt_verdict *verdict);
 size_t gt_remedy_lines(const struct gt_verdict *verdict);
+
+/* "for good", "2 more steps", "no". To be freed. */
+char *gt_remedy_lasts(const struct gt_remedy *remedy);
 
 json_t *gt_json_verdict(struct gt_input *input, const struct gt_report *report,
 			const struct gt_verdict *verdict);

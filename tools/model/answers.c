@@ -181,9 +181,8 @@ static struct gt_hold *hold_for(struct split *split, struct split_key key)
 	return hold;
 }
 
-/* What autograd's thread made is on the account of the line that called backward(). */
-static const struct gt_site_def *call_of(const struct gt_answers *answers,
-					 const struct gt_life *life)
+const struct gt_site_def *gt_answers_call(const struct gt_answers *answers,
+					  const struct gt_life *life)
 {
 	size_t pass;
 
@@ -234,7 +233,7 @@ static void add_block(struct split *split, const struct gt_block *block)
 	memset(&key, 0, sizeof(key)); /* its padding is compared too */
 	key.site = block->site;
 	key.category = life ? life->category : GT_CATEGORY_NONE;
-	key.call = life ? call_of(split->answers, life) : NULL;
+	key.call = life ? gt_answers_call(split->answers, life) : NULL;
 	if (split->births)
 		add_birth(split, block, life, &key);
 	gt_hold_add(hold_for(split, key), block);

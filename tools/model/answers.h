@@ -28,6 +28,13 @@ const struct gt_life *gt_answers_life(const struct gt_answers *answers, size_t l
 				      uint64_t addr, uint64_t seq);
 
 /*
+ * What autograd's thread made is on the account of the line that called backward(): its site, or
+ * NULL.
+ */
+const struct gt_site_def *gt_answers_call(const struct gt_answers *answers,
+					  const struct gt_life *life);
+
+/*
  * Gives the state's holds their categories. A site whose blocks are of several becomes several
  * holds. Where single blocks are not known, each site gets the category of most of its bytes.
  */

@@ -73,8 +73,7 @@ static struct gt_tree *add_frame(const struct growing *growing, struct gt_tree *
 	return tree;
 }
 
-/* The library's line that the user's innermost frame led to; NULL = none in Python. */
-static const struct gt_frame *library_line(struct gt_stack stack)
+const struct gt_frame *gt_tree_library_line(struct gt_stack stack)
 {
 	for (size_t i = 0; i < stack.count && !gt_frame_is_user(&stack.frames[i]); i++)
 		if (stack.frames[i].kind == GT_FRAME_PYTHON)
@@ -87,7 +86,7 @@ static const struct gt_frame *library_line(struct gt_stack stack)
 static void add_end(const struct growing *growing, struct gt_tree *tree, struct gt_stack stack,
 		    const struct gt_site_def *site, const struct gt_hold *hold)
 {
-	const struct gt_frame *line = library_line(stack);
+	const struct gt_frame *line = gt_tree_library_line(stack);
 	char *operation = gt_backward_text(stack);
 	const char *owner = gt_symbols_owner(growing->symbols, site->native);
 
@@ -102,9 +101,10 @@ static void add_end(const struct growing *growing, struct gt_tree *tree, struct 
 	free(operation);
 }
 
-/* That a script was started is no news if a frame of the user follows. */
-static bool is_news(struct gt_stack stack, size_t index)
+bool gt_tree_is_news(struct gt_stack stack, size_t index)
 {
+	if (!gt_frame_is_user(&stack.frames[index]))
+		return false;
 	if (strcmp(stack.frames[index].function, "<module>") != 0)
 		return true;
 	while (index-- > 0)
@@ -125,8 +125,7 @@ static void add_hold(const struct growing *growing, struct gt_tree *tree,
 	tree->bytes += hold->bytes;
 	tree->count += hold->count;
 	for (size_t i = stack.count; i-- > 0;)
-		if (growing->style.full ||
-		    (gt_frame_is_user(&stack.frames[i]) && is_news(stack, i)))
+		if (growing->style.full || gt_tree_is_news(stack, i))
 			tree = add_frame(growing, tree, &stack.frames[i], hold);
 	if (!growing->style.full || !stack.count)
 		add_end(growing, tree, stack, site, hold);

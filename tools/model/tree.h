@@ -21,6 +21,12 @@ struct gt_tree_style {
 
 struct gt_tree gt_tree_of(const struct gt_state *state, struct gt_symbols *symbols,
 			  struct gt_tree_style style);
+/* The library's line that the user's innermost frame led to; NULL = none in Python. */
+const struct gt_frame *gt_tree_library_line(struct gt_stack stack);
+
+/* A frame of the user, but not that a script was started if another one follows. */
+bool gt_tree_is_news(struct gt_stack stack, size_t index);
+
 void gt_tree_clear(struct gt_tree *tree);
 
 #endif

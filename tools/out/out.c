@@ -44,6 +44,16 @@ static FILE *open_file(const char *path)
 	return fd < 0 ? NULL : fdopen(fd, "w");
 }
 
+FILE *gt_out_create(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (fd >= 0 && !file)
+		close(fd);
+	return file;
+}
+
 int gt_out_open(struct gt_out *out, const char *path, enum gt_format format, bool all)
 {
 	const char *no_colour = getenv("NO_COLOR");

@@ -43,6 +43,12 @@ int gt_out_open(struct gt_out *out, const char *path, enum gt_format format, boo
 /* Flushes and closes. 0, or -1 with errno set when not everything was written. */
 int gt_out_close(struct gt_out *out);
 
+/*
+ * A file that replaces what was there. Not for other users' eyes: it names files and functions. A
+ * link in its place is not followed. NULL with errno set.
+ */
+FILE *gt_out_create(const char *path);
+
 /* One line of text in a style; the newline is added. */
 void gt_line(struct gt_out *out, enum gt_style style, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
