@@ -235,6 +235,25 @@ static const struct gt_command commands[] = {
 			"  gputrace plan --params 350M --gpu 24GiB --sample 410M --target 256\n",
 	},
 	{
+		.name = "html",
+		.run = gt_cmd_html,
+		.options = GT_OPT_PAGE | GT_OPT_BUDGET | GT_OPT_DEVICE | GT_OPT_OUTPUT |
+			   GT_OPT_PARTIAL,
+		.operands = FILES,
+		.min_operands = 1,
+		.max_operands = ANY,
+		.summary = "a page to look at: one file, no network",
+		.text = "The answer, the timeline with who held what at any instant, stacks, "
+			"steps,\n"
+			"segments. Exact at the instants that it names; what was merged to fit "
+			"the\n"
+			"budget (default 5M) is said. Written to report.html unless -o names a "
+			"file.",
+		.examples = "  gputrace html run.gtrace\n"
+			    "  gputrace html traces/ -o ranks.html --strip-paths\n"
+			    "  gputrace html --diff old.gtrace new.gtrace -o diff.html\n",
+	},
+	{
 		.name = "pack",
 		.run = gt_cmd_pack,
 		.options = GT_OPT_OUTPUT,

@@ -3,7 +3,7 @@
 DEPS += pkg-config libzstd-dev libxxhash-dev uthash-dev libdw-dev libelf-dev libiberty-dev libjansson-dev
 ALL  += $(O)/gputrace
 
-TOOLS_PKGS   := libzstd libdw libelf jansson
+TOOLS_PKGS   := libzstd libdw libelf jansson zlib
 TOOLS_CFLAGS  = -Itools $(shell pkg-config --cflags $(TOOLS_PKGS) 2>/dev/null)
 TOOLS_LIBS    = $(shell pkg-config --libs $(TOOLS_PKGS)) -liberty -lm
 
@@ -32,5 +32,7 @@ $(O)/libgtread.a: $(READ_OBJ)
 	$(call say,AR,$@)
 	$(Q)rm -f $@
 	$(Q)$(AR) rcs $@ $^
+
+include tools/page/page.mk
 
 -include $(TOOLS_OBJ:.o=.d)

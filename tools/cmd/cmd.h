@@ -44,6 +44,7 @@ enum {
 	GT_OPT_TREE = 1 << 20,
 	GT_OPT_FOR = 1 << 21,
 	GT_OPT_PLAN = 1 << 22,
+	GT_OPT_PAGE = 1 << 23,
 };
 
 /* Those of every command that prints a table. */
@@ -88,6 +89,7 @@ struct gt_args {
 	bool full;			 /* frames of libraries too */
 	bool tree, pack;
 	struct gt_plan_args plan;
+	bool strip, diff; /* html */
 	char **operands;
 	size_t operand_count;
 };
@@ -115,6 +117,7 @@ int gt_cmd_ledger(struct gt_args *args);
 int gt_cmd_steps(struct gt_args *args);
 int gt_cmd_growth(struct gt_args *args);
 int gt_cmd_oom(struct gt_args *args);
+int gt_cmd_html(struct gt_args *args);
 int gt_cmd_pack(struct gt_args *args);
 int gt_cmd_timeline(struct gt_args *args);
 int gt_cmd_diff(struct gt_args *args);

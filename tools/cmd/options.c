@@ -244,6 +244,20 @@ static int parse_tree(struct gt_args *args, const char *value)
 	return 0;
 }
 
+static int parse_strip(struct gt_args *args, const char *value)
+{
+	(void)value;
+	args->strip = true;
+	return 0;
+}
+
+static int parse_diff(struct gt_args *args, const char *value)
+{
+	(void)value;
+	args->diff = true;
+	return 0;
+}
+
 static int parse_pack(struct gt_args *args, const char *value)
 {
 	(void)value;
@@ -377,8 +391,7 @@ static const struct option_row options[] = {
 	{GT_OPT_TO, "to", 0, "WHEN", "end there (of a range or step: its end)", parse_to},
 	{GT_OPT_RANGE, "range", 0, "NAME", "only in ranges of this name; * and ? match any, step",
 	 parse_range},
-	{GT_OPT_BUDGET, "budget", 0, "SIZE", "largest file to write; keeps the latest events",
-	 parse_budget},
+	{GT_OPT_BUDGET, "budget", 0, "SIZE", "largest file to write", parse_budget},
 	{GT_OPT_DIR, "dir", 0, "DIR", "where the traces go (default: here)", parse_dir},
 	{GT_OPT_RING, "ring", 0, "SIZE", "history kept per process (default 256M)", parse_ring},
 	{GT_OPT_STACKS, "stacks", 0, "KIND", "both (default), native, python or none",
@@ -401,6 +414,9 @@ static const struct option_row options[] = {
 	{GT_OPT_PLAN, "gpus", 0, "N", "cards to shard over (default 2)", parse_gpus},
 	{GT_OPT_PACK, "pack", 0, NULL, "put names and sources into the traces at the end",
 	 parse_pack},
+	{GT_OPT_PAGE, "diff", 0, NULL, "compare two traces on one page: A B", parse_diff},
+	{GT_OPT_PAGE, "strip-paths", 0, NULL, "no folders: for files that are mailed around",
+	 parse_strip},
 	{GT_OPT_TREE, "tree", 0, NULL, "the calls that lead to the memory, outermost first",
 	 parse_tree},
 	{GT_OPT_FRAMES, "frames", 0, "KIND", "merged (default), native or python", parse_frames},

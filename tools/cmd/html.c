@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * gputrace html: one file that answers most questions at a glance, for a browser without a network.
+ * Words and numbers come from where the other commands get theirs.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd/html.h"
+#include "cmd/oom.h"
+#include "model/xalloc.h"
+#include "out/json.h"
+#include "page/text.h"
+
+#define DEFAULT_BUDGET (5u << 20)
+#define DEFAULT_NAME   "report.html"
+
+struct report {
+	const struct gt_args *args;
+	const struct gt_places *places;
+	struct gt_html_view *views;
+	struct gt_page_device *devices;
+	struct gt_paths *paths;
+	json_t *meta, *facts;
+	struct gt_page page;
+};
+
+/* The device of the answer: that of the failure that came first, else the tightest. */
+static size_t opening(const struct report *report)
+{
+	const struct gt_places *places = report->places;
+	struct gt_input *failed = gt_first_failed(report->args, places->session);
+	const struct gt_place *tightest = gt_tightest(places, GT_TOTAL_IN_USE);
+
+	if (report->args->diff)
+		return places->count - 1;
+	for (size_t i = 0; i < places->count; i++)
+		if (failed && places->places[i].input == failed && report->views[i].failure)
+			return i;
+	return (size_t)(tightest - places->places);
+}
+
+static void look_at(struct report *report)
+{
+	const struct gt_places *places = report->places;
+
+	report->views = gt_xcalloc(places->count, sizeof(*report->views));
+	for (size_t i = 0; i < places->count; i++) {
+		const struct gt_place *place = &places->places[i];
+		const struct gt_report *failure = gt_input_headline(report->args, place->input);
+		bool here = failure && failure->lane == place->lane->lane;
+
+		report->views[i] = (struct gt_html_view){
+			.place = place,
+			.failure = here ? failure : NULL,
+			.paths = report->paths,
+		};
+	}
+}
+
+static int build(struct report *report, uint64_t budget)
+{
+	const struct gt_places *places = report->places;
+	uint64_t share = budget / (places->count ? places->count : 1);
+	struct gt_error err = {0};
+
+	report->devices = gt_xcalloc(places->count, sizeof(*report->devices));
+	for (size_t i = 0; i < places->count; i++) {
+		const struct gt_place *place = &places->places[i];
+
+		if (gt_page_build(place->input->trace, gt_input_answers(place->input),
+				  gt_input_symbols(place->input), place->lane_index, report->paths,
+				  share, &report->devices[i], &err))
+			return gt_message_error(&err);
+		report->page.device_count++;
+	}
+	return 0;
+}
+
+static int describe(struct report *report)
+{
+	size_t open = report->places->count ? opening(report) : 0;
+
+	report->facts = json_array();
+	for (size_t i = 0; i < report->places->count; i++)
+		json_array_append_new(report->facts,
+				      gt_html_facts(report->args, &report->views[i]));
+	report->meta = json_pack("{s:i, s:I, s:b, s:O}", "schema", 1, "open", (json_int_t)open,
+				 "diff", report->args->diff, "places", report->facts);
+	report->page.meta = report->meta;
+	report->page.devices = report->devices;
+	if (!report->places->count) {
+		report->page.parts[GT_PART_ANSWER] =
+			gt_xstrdup("No failure. No GPU memory was asked for.");
+		return 0;
+	}
+	return gt_html_fixed(&report->views[open], json_array_get(report->facts, open),
+			     &report->devices[open], &report->page);
+}
+
+static int write_page(const struct report *report, const char *path)
+{
+	FILE *file = strcmp(path, "-") ? gt_out_create(path) : stdout;
+	long size;
+
+	if (!file)
+		return gt_message(GT_EXIT_UNREADABLE, "%s: %s", path, strerror(errno));
+	gt_page_write(file, &report->page);
+	size = ftell(file);
+	if (file == stdout ? fflush(file) : fclose(file))
+		return gt_message(GT_EXIT_UNREADABLE, "%s: %s", path, strerror(errno));
+	if (file != stdout)
+		printf("%s: %.1f MB, one file, opens in any browser without a network\n", path,
+		       (double)size / 1e6);
+	return 0;
+}
+
+static int make(const struct gt_args *args, const struct gt_places *places)
+{
+	struct report report = {.args = args, .places = places};
+	uint64_t budget = args->budget ? args->budget : DEFAULT_BUDGET;
+	uint64_t fixed = gt_page_fixed_size() + 65536;
+	int status;
+
+	report.paths = gt_paths_new(args->strip);
+	look_at(&report);
+	status = build(&report, budget > fixed ? budget - fixed : 0);
+	if (!status)
+		status = describe(&report);
+	if (!status)
+		status = write_page(&report, args->output ? args->output : DEFAULT_NAME);
+	for (size_t i = 0; i < report.page.device_count; i++)
+		gt_page_device_clear(&report.devices[i]);
+	for (int i = 0; i < GT_PARTS; i++)
+		free(report.page.parts[i]);
+	json_decref(report.meta);
+	json_decref(report.facts);
+	gt_paths_free(report.paths);
+	free(report.devices);
+	free(report.views);
+	return status;
+}
+
+/* A trace given as -o by mistake must not be lost. */
+static int check(const struct gt_args *args, const struct gt_session *session)
+{
+	size_t length = args->output ? strlen(args->output) : 0, suffix = strlen(GT_SUFFIX);
+
+	if (length >= suffix && !strcmp(args->output + length - suffix, GT_SUFFIX))
+		return gt_message(GT_EXIT_USAGE, "%s: would replace a trace", args->output);
+	if (args->diff && session->count != 2)
+		return gt_message(GT_EXIT_USAGE,
+				  "html: %zu traces given, --diff compares two: name them",
+				  session->count);
+	return 0;
+}
+
+int gt_cmd_html(struct gt_args *args)
+{
+	struct gt_session session;
+	struct gt_places places;
+	int status = gt_session_open(args, &session);
+
+	if (status)
+		return status;
+	places = gt_places_of(args, &session);
+	status = check(args, &session);
+	if (!status)
+		status = gt_check_places(args, &places);
+	if (!status)
+		status = make(args, &places);
+	free(places.places);
+	gt_session_close(&session);
+	return status;
+}

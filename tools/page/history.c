@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See history.h. Slices have equal numbers of events, not equal times, because training is bursty:
+ * a step of a thousand allocations gets as many slices wherever it lies. The level of any stretch of
+ * time is then the maximum of its slices' maxima, so no peak can be lost at any zoom. Called from
+ * build.c.
+ */
+#include "page/history.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "model/failure.h"
+#include "model/xalloc.h"
+#include "page/spots.h"
+
+#define WINDOW_EVENTS 2500 /* told one by one in a detail window, at most */
+
+/* ---- detail windows ---------------------------------------------------------------------------- */
+
+static bool have_window(const struct gt_page_history *history, uint64_t seq)
+{
+	for (size_t i = 0; i < history->window_count; i++)
+		if (seq >= history->windows[i].from_seq && seq <= history->windows[i].to_seq)
+			return true;
+	return history->window_count == GT_WINDOWS;
+}
+
+/* The events of [from, to], but not more than can be told, with the one at `around` among them. */
+static void add_window(struct gt_page_history *history, uint64_t from, uint64_t to, uint64_t around,
+		       size_t step)
+{
+	struct gt_window *window;
+
+	if (have_window(history, around))
+		return;
+	if (to - from >= WINDOW_EVENTS && around - from > WINDOW_EVENTS / 2)
+		from = around - WINDOW_EVENTS / 2;
+	if (to - from >= WINDOW_EVENTS)
+		to = from + WINDOW_EVENTS - 1;
+	window = &history->windows[history->window_count++];
+	*window = (struct gt_window){.from_seq = from, .to_seq = to, .step = step};
+}
+
+static void add_step_window(struct gt_page_history *history, size_t index)
+{
+	const struct gt_step *steps = history->steps.steps;
+	uint64_t from;
+
+	if (index >= history->steps.count)
+		return;
+	from = index ? steps[index - 1].seq_end + 1
+		     : gt_seq_before(history->answers, history->lane_index, steps[0].first) + 1;
+	if (steps[index].peak_seq >= from && steps[index].seq_end >= from)
+		add_window(history, from, steps[index].seq_end, steps[index].peak_seq, index + 1);
+}
+
+static void add_window_at(struct gt_page_history *history, uint64_t seq)
+{
+	const struct gt_steps *steps = &history->steps;
+
+	for (size_t i = 0; i < steps->count; i++)
+		if (seq <= steps->steps[i].seq_end && (!i || seq > steps->steps[i - 1].seq_end) &&
+		    steps->steps[i].peak_seq <= seq + WINDOW_EVENTS)
+			add_step_window(history, i);
+	if (!have_window(history, seq))
+		add_window(history, seq > WINDOW_EVENTS / 2 ? seq - WINDOW_EVENTS / 2 : 1,
+			   seq + WINDOW_EVENTS / 2, seq, 0);
+}
+
+static int by_from(const void *a, const void *b)
+{
+	const struct gt_window *x = a, *y = b;
+
+	return x->from_seq < y->from_seq ? -1 : x->from_seq > y->from_seq;
+}
+
+/* The steps of the peak and the failure, the first, a usual and the last one. */
+static void choose_windows(struct gt_page_history *history)
+{
+	const struct gt_report *report = gt_headline(history->trace);
+	struct gt_window *windows = history->windows;
+
+	add_window_at(history, history->lane->ctr.peak_seq[GT_TOTAL_IN_USE]);
+	if (report && report->lane == history->lane->lane)
+		add_window_at(history, report->seq);
+	if (history->steps.count) {
+		add_step_window(history, 0);
+		add_step_window(history, history->steps.usual);
+		add_step_window(history, history->steps.count - 1);
+	}
+	qsort(windows, history->window_count, sizeof(*windows), by_from);
+	for (size_t i = 1; i < history->window_count; i++)
+		if (windows[i].from_seq <= windows[i - 1].to_seq)
+			windows[i].from_seq = windows[i - 1].to_seq + 1;
+}
+
+/* ---- slices ------------------------------------------------------------------------------------ */
+
+struct scan {
+	struct gt_page_history *history;
+	struct gt_spotter *spotter;
+	struct gt_slice *slice;	 /* the present one */
+	uint64_t stride, inside; /* events of a slice; of the present one so far */
+	size_t window;		 /* the present or next one */
+	int64_t cur[GT_TOTALS];
+	bool cut; /* the next event begins a slice */
+};
+
+static bool in_window(struct scan *scan, const struct gt_event *event)
+{
+	struct gt_page_history *history = scan->history;
+
+	while (scan->window < history->window_count &&
+	       event->seq > history->windows[scan->window].to_seq)
+		scan->window++;
+	return scan->window < history->window_count &&
+	       event->seq >= history->windows[scan->window].from_seq;
+}
+
+static void begin_slice(struct scan *scan, const struct gt_event *event, bool single)
+{
+	struct gt_page_history *history = scan->history;
+
+	scan->slice = GT_PUSH(history->slices, history->slice_count);
+	*scan->slice = (struct gt_slice){
+		.first_us = event->us,
+		.min = UINT64_MAX,
+		.single = single,
+	};
+	scan->inside = 0;
+}
+
+static void add_to_slice(struct scan *scan, const struct gt_event *event)
+{
+	uint64_t used = (uint64_t)scan->cur[GT_TOTAL_IN_USE];
+	uint64_t held = (uint64_t)scan->cur[GT_TOTAL_RESERVED];
+	bool single = in_window(scan, event);
+	struct gt_slice *slice;
+
+	if (!scan->slice || single || scan->slice->single || scan->inside >= scan->stride)
+		begin_slice(scan, event, single);
+	slice = scan->slice;
+	if (!scan->inside++ || used > slice->max) {
+		slice->max = used;
+		slice->top_us = event->us;
+		slice->top_seq = event->seq;
+	}
+	slice->min = used < slice->min ? used : slice->min;
+	slice->held = held > slice->held ? held : slice->held;
+	slice->last = used;
+	slice->last_us = event->us;
+}
+
+static void count_spot(struct gt_page_history *history, uint32_t number, int64_t change)
+{
+	struct gt_spot *spot = &history->spots[number];
+
+	spot->live += (uint64_t)change;
+	if (spot->live > spot->most)
+		spot->most = spot->live;
+}
+
+static void scan_event(struct scan *scan, const struct gt_event *event)
+{
+	struct gt_page_history *history = scan->history;
+	unsigned int mask = gt_site_mask(history->lane, event->site);
+	int64_t change = gt_op_effect(event->op) * (int64_t)event->size;
+
+	if (!gt_op_effect(event->op) || !mask)
+		return;
+	for (int k = 0; k < GT_TOTALS; k++)
+		if (mask & 1u << k)
+			scan->cur[k] += change;
+	if (mask & GT_MASK_IN_USE) {
+		uint32_t spot = gt_spotter_event(scan->spotter, event);
+
+		*GT_PUSH(history->which, history->which_count) = spot;
+		count_spot(history, spot, change);
+	}
+	history->events++;
+	add_to_slice(scan, event);
+}
+
+static void find_window_times(struct gt_page_history *history)
+{
+	size_t s = 0;
+
+	for (size_t i = 0; i < history->window_count; i++) {
+		struct gt_window *window = &history->windows[i];
+
+		while (s < history->slice_count && history->slices[s].top_seq < window->from_seq)
+			s++;
+		if (s == history->slice_count)
+			continue;
+		window->from_us = history->slices[s].first_us;
+		for (; s < history->slice_count && history->slices[s].top_seq <= window->to_seq;
+		     s++)
+			window->to_us = history->slices[s].last_us;
+	}
+}
+
+/* ---- where the history begins ------------------------------------------------------------------- */
+
+static int load_start(struct gt_page_history *history, struct gt_spotter *spotter,
+		      struct gt_error *err)
+{
+	const struct gt_trace_lane *lane = history->lane;
+	struct gt_moment moment;
+
+	history->from_us = lane->history_us;
+	if (lane->history_first <= 1)
+		return 0;
+	if (gt_moment_get(history->trace, history->lane_index, lane->history_first - 1, UINT64_MAX,
+			  &moment, err))
+		return -1;
+	for (int k = 0; k < GT_TOTALS; k++)
+		history->start_cur[k] = (int64_t)moment.cur[k];
+	for (size_t i = 0; i < moment.block_count; i++) {
+		const struct gt_block *block = &moment.blocks[i];
+
+		if (!(gt_site_mask(lane, block->site) & GT_MASK_IN_USE))
+			continue;
+		count_spot(history, gt_spotter_load(spotter, block), (int64_t)block->size);
+	}
+	gt_moment_clear(&moment);
+	history->start_count = history->spot_count;
+	history->start = gt_xcalloc(history->start_count, sizeof(*history->start));
+	for (size_t i = 0; i < history->start_count; i++)
+		history->start[i] = (int64_t)history->spots[i].live;
+	return 0;
+}
+
+/* What each spot held at the peak, from the totals that outlive the history. */
+static int load_peak(struct gt_page_history *history, struct gt_spotter *spotter,
+		     struct gt_error *err)
+{
+	struct gt_when when = {.kind = GT_WHEN_PEAK};
+	struct gt_state state;
+
+	if (gt_history_reaches(history->lane, history->lane->ctr.peak_seq[GT_TOTAL_IN_USE]))
+		return 0;
+	if (gt_state_get(history->trace, history->lane_index, GT_TOTAL_IN_USE, when, &state, err))
+		return -1;
+	if (history->answers)
+		gt_answers_split(history->answers, &state);
+	for (size_t i = 0; i < state.hold_count; i++)
+		gt_spotter_hold(spotter, &state.holds[i]);
+	history->kept_peak = gt_xcalloc(history->spot_count, sizeof(*history->kept_peak));
+	for (size_t i = 0; i < state.hold_count; i++) {
+		uint32_t spot = gt_spotter_hold(spotter, &state.holds[i]);
+
+		history->kept_peak[spot] += (int64_t)state.holds[i].bytes;
+		if (state.holds[i].bytes > history->spots[spot].most)
+			history->spots[spot].most = state.holds[i].bytes;
+	}
+	gt_state_clear(&state);
+	return 0;
+}
+
+/* ---- the pass ------------------------------------------------------------------------------------ */
+
+static int read_events(struct scan *scan, struct gt_error *err)
+{
+	struct gt_page_history *history = scan->history;
+	struct gt_cursor *cursor = gt_cursor_new(history->trace, history->lane_index);
+	const struct gt_event *event;
+
+	err->status = 0;
+	while ((event = gt_cursor_next(cursor, err)))
+		scan_event(scan, event);
+	gt_cursor_free(cursor);
+	return err->status ? -1 : 0;
+}
+
+int gt_page_scan(const struct gt_trace *trace, const struct gt_answers *answers, size_t lane_index,
+		 struct gt_page_history *ret, struct gt_error *err)
+{
+	struct gt_page_history history = {
+		.trace = trace,
+		.answers = answers,
+		.lane_index = lane_index,
+		.lane = &trace->lanes[lane_index],
+	};
+	struct scan scan = {.history = &history};
+	uint64_t events = history.lane->seq + 1 - history.lane->history_first;
+	int status =
+		answers ? gt_steps_get(answers, lane_index, GT_TOTAL_IN_USE, &history.steps, err)
+			: 0;
+
+	if (status)
+		return status;
+	scan.stride = events / GT_PAGE_SLICES + 1;
+	scan.spotter = gt_spotter_new(&history);
+	choose_windows(&history);
+	status = load_start(&history, scan.spotter, err);
+	memcpy(scan.cur, history.start_cur, sizeof(scan.cur));
+	if (!status)
+		status = read_events(&scan, err);
+	if (!status)
+		status = load_peak(&history, scan.spotter, err);
+	find_window_times(&history);
+	gt_spotter_free(scan.spotter);
+	if (status)
+		gt_page_history_clear(&history);
+	else
+		*ret = history;
+	return status;
+}
+
+static void clear_chain(struct gt_chain *chain)
+{
+	free(chain->instants);
+	free(chain->counts);
+	free(chain->shifts);
+	*chain = (struct gt_chain){0};
+}
+
+void gt_page_history_clear(struct gt_page_history *history)
+{
+	for (int i = 0; i < GT_CHAINS; i++)
+		clear_chain(&history->chains[i]);
+	gt_steps_clear(&history->steps);
+	free(history->spots);
+	free(history->slices);
+	free(history->kept_peak);
+	free(history->start);
+	free(history->which);
+	*history = (struct gt_page_history){0};
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What the page knows of a device over time, reduced until it fits a file and yet exact: slices of
+ * the events with their extremes, and rows of who held what at chosen instants. A row is always the
+ * state after one real event; nothing is interpolated or averaged.
+ */
+#ifndef GT_PAGE_HISTORY_H
+#define GT_PAGE_HISTORY_H
+
+#include "model/answers.h"
+#include "model/steps.h"
+
+#define GT_PAGE_SLICES 65536
+
+struct gt_spot {			/* what rows tell apart; a block adds to one of them */
+	const struct gt_site_def *call; /* who called backward(), as in gt_hold */
+	uint32_t site;
+	int32_t stream;
+	uint8_t category;
+	uint64_t live, most; /* while the history is read; the most that it ever held */
+	uint32_t shown;	     /* its number in the rows: several may be merged into one */
+};
+
+struct gt_slice { /* consecutive events: equal numbers of them, or one in a detail window */
+	uint64_t first_us, top_us, last_us;
+	uint64_t top_seq;    /* the event after which most was in use */
+	uint64_t max, min;   /* in use */
+	uint64_t held, last; /* most held; in use after the last event */
+	bool single;
+};
+
+struct gt_shift { /* of one spot, from one row to the next */
+	uint32_t shown;
+	int64_t bytes;
+};
+
+struct gt_instant {
+	uint64_t seq, us;
+	uint64_t tag; /* slice, step or kind of instant */
+};
+
+struct gt_chain { /* rows in order of time, each told as what changed since the one before */
+	struct gt_instant *instants;
+	uint32_t *counts; /* of changes */
+	size_t count;
+	struct gt_shift *shifts;
+	size_t shift_count;
+};
+
+enum gt_chain_kind {
+	GT_CHAIN_HIGH,	/* highest instants of (groups of) slices; tag = slice */
+	GT_CHAIN_NAMED, /* peak, failure, end; tag = enum gt_when_kind */
+	GT_CHAIN_ENDS,	/* of steps; tag = step, from 0 */
+	GT_CHAIN_PEAKS,
+	GT_CHAINS,
+};
+
+struct gt_window { /* a step of which every event is told */
+	uint64_t from_seq, to_seq, from_us, to_us;
+	size_t step; /* from 1; 0 = around an instant outside of any step */
+};
+
+#define GT_WINDOWS 6
+
+struct gt_page_history {
+	const struct gt_trace *trace;
+	const struct gt_answers *answers; /* NULL: no categories */
+	size_t lane_index;
+	const struct gt_trace_lane *lane;
+	struct gt_steps steps;
+	struct gt_window windows[GT_WINDOWS];
+	size_t window_count;
+	struct gt_spot *spots;
+	size_t spot_count, shown_count;
+	struct gt_slice *slices;
+	size_t slice_count;
+	uint64_t events; /* that changed something, in the history held */
+	uint64_t from_us;
+	unsigned int group; /* 2^group slices share a row */
+	struct gt_chain chains[GT_CHAINS];
+	int64_t *kept_peak; /* by spot: the peak's row where the history does not reach it */
+
+	int64_t *start; /* by spot: what lived before the history */
+	size_t start_count;
+	int64_t start_cur[GT_TOTALS];
+	uint32_t *which; /* by event that changes what is in use: its spot */
+	size_t which_count;
+};
+
+/* Slices and spots: one pass. 0, or -1 with err. */
+int gt_page_scan(const struct gt_trace *trace, const struct gt_answers *answers, size_t lane_index,
+		 struct gt_page_history *ret, struct gt_error *err);
+
+/*
+ * Rows: one more pass, which may be repeated with another group. Spots must have their shown
+ * numbers. 1 = more changes than a page can decode quickly: a larger group is needed.
+ */
+int gt_page_rows(struct gt_page_history *history, unsigned int group, struct gt_error *err);
+
+void gt_page_history_clear(struct gt_page_history *history);
+
+#endif

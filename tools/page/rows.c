@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The rows of history.h. All chains are made in one pass: an event touches one spot, so the rows
+ * of a chain are told by the spots touched since its last one. Neighbouring rows differ little, and
+ * rows of the same moment of each step hardly at all, which is what makes them small.
+ */
+#include "page/history.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "model/failure.h"
+#include "model/xalloc.h"
+
+#define MOST_SHIFTS 4000000 /* of the highest instants: what a browser decodes in half a second */
+
+struct touched { /* spots of a chain since its last row */
+	uint32_t *list;
+	size_t count;
+	uint32_t *stamps; /* by spot: the row for which it is in the list, + 1 */
+	int64_t *told;	  /* by spot: its bytes in the last row */
+	size_t next;	  /* instant of the chain */
+};
+
+struct filling {
+	struct gt_page_history *history;
+	struct touched touched[GT_CHAINS];
+	int64_t *bytes; /* by shown spot */
+};
+
+/* ---- instants ---------------------------------------------------------------------------------- */
+
+static void add_instant(struct gt_chain *chain, uint64_t seq, uint64_t us, uint64_t tag)
+{
+	*GT_PUSH(chain->instants, chain->count) = (struct gt_instant){seq, us, tag};
+}
+
+/* The highest slice of each group; groups do not reach into detail windows. */
+static void list_high(struct gt_page_history *history, unsigned int group)
+{
+	struct gt_chain *chain = &history->chains[GT_CHAIN_HIGH];
+	size_t size = (size_t)1 << group;
+
+	for (size_t i = 0; i < history->slice_count;) {
+		const struct gt_slice *best = &history->slices[i];
+		size_t from = i++;
+
+		while (!best->single && i < history->slice_count && i - from < size &&
+		       !history->slices[i].single) {
+			if (history->slices[i].max > best->max)
+				best = &history->slices[i];
+			i++;
+		}
+		add_instant(chain, best->top_seq, best->top_us, (uint64_t)(best - history->slices));
+	}
+}
+
+static void list_steps(struct gt_page_history *history)
+{
+	const struct gt_steps *steps = &history->steps;
+
+	for (size_t i = 0; i < steps->count; i++) {
+		const struct gt_step *step = &steps->steps[i];
+
+		add_instant(&history->chains[GT_CHAIN_ENDS], step->seq_end, step->to_us, i);
+		add_instant(&history->chains[GT_CHAIN_PEAKS], step->peak_seq,
+			    gt_story_us(history->answers->story, step->peak_at), i);
+	}
+}
+
+static int by_seq(const void *a, const void *b)
+{
+	const struct gt_instant *x = a, *y = b;
+
+	if (x->seq != y->seq)
+		return x->seq < y->seq ? -1 : 1;
+	return x->tag < y->tag ? -1 : x->tag > y->tag;
+}
+
+static uint64_t end_us(const struct gt_trace *trace)
+{
+	return trace->header.exit_us ? trace->header.exit_us - 1 : trace->last_us;
+}
+
+static void list_named(struct gt_page_history *history)
+{
+	struct gt_chain *chain = &history->chains[GT_CHAIN_NAMED];
+	const struct gt_trace_lane *lane = history->lane;
+	const struct gt_report *report = gt_headline(history->trace);
+	uint64_t peak = lane->ctr.peak_seq[GT_TOTAL_IN_USE];
+
+	if (!history->kept_peak)
+		add_instant(chain, peak, lane->ctr.peak_us[GT_TOTAL_IN_USE], GT_WHEN_PEAK);
+	if (report && report->lane == lane->lane && gt_history_reaches(lane, report->seq))
+		add_instant(chain, report->seq, report->us, GT_WHEN_OOM);
+	if (history->slice_count && end_us(history->trace) >= history->slices[0].first_us)
+		add_instant(chain, UINT64_MAX, end_us(history->trace), GT_WHEN_END);
+	if (chain->count)
+		qsort(chain->instants, chain->count, sizeof(*chain->instants), by_seq);
+}
+
+/* ---- rows -------------------------------------------------------------------------------------- */
+
+static void touch(struct touched *touched, uint32_t spot)
+{
+	if (touched->stamps[spot] == touched->next + 1)
+		return;
+	touched->stamps[spot] = (uint32_t)touched->next + 1;
+	touched->list[touched->count++] = spot;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void tell_row(struct filling *filling, int kind)
+{
+	struct gt_chain *chain = &filling->history->chains[kind];
+	struct touched *touched = &filling->touched[kind];
+	size_t before = chain->shift_count;
+
+	qsort(touched->list, touched->count, sizeof(*touched->list), by_number);
+	for (size_t i = 0; i < touched->count; i++) {
+		uint32_t spot = touched->list[i];
+		int64_t change = filling->bytes[spot] - touched->told[spot];
+
+		if (!change)
+			continue;
+		*GT_PUSH(chain->shifts, chain->shift_count) = (struct gt_shift){spot, change};
+		touched->told[spot] = filling->bytes[spot];
+	}
+	chain->counts[touched->next++] = (uint32_t)(chain->shift_count - before);
+	touched->count = 0;
+}
+
+/* The rows of all instants before the event. */
+static void tell_before(struct filling *filling, uint64_t seq, uint64_t us)
+{
+	for (int kind = 0; kind < GT_CHAINS; kind++) {
+		const struct gt_chain *chain = &filling->history->chains[kind];
+		size_t *next = &filling->touched[kind].next;
+
+		while (*next < chain->count && (chain->instants[*next].seq < seq ||
+						(chain->instants[*next].seq == UINT64_MAX &&
+						 chain->instants[*next].us < us)))
+			tell_row(filling, kind);
+	}
+}
+
+static void shift(struct filling *filling, uint32_t number, int64_t change)
+{
+	uint32_t spot = filling->history->spots[number].shown;
+
+	filling->bytes[spot] += change;
+	for (int kind = 0; kind < GT_CHAINS; kind++)
+		touch(&filling->touched[kind], spot);
+}
+
+static bool too_many(const struct filling *filling)
+{
+	return filling->history->chains[GT_CHAIN_HIGH].shift_count > MOST_SHIFTS;
+}
+
+static int fill(struct filling *filling, struct gt_error *err)
+{
+	struct gt_page_history *history = filling->history;
+	struct gt_cursor *cursor = gt_cursor_new(history->trace, history->lane_index);
+	const struct gt_event *event = NULL;
+	size_t at = 0;
+
+	err->status = 0;
+	for (size_t i = 0; i < history->start_count; i++)
+		if (history->start[i])
+			shift(filling, (uint32_t)i, history->start[i]);
+	while (at < history->which_count && !too_many(filling) &&
+	       (event = gt_cursor_next(cursor, err))) {
+		if (!gt_op_effect(event->op) ||
+		    !(gt_site_mask(history->lane, event->site) & GT_MASK_IN_USE))
+			continue;
+		tell_before(filling, event->seq, event->us);
+		shift(filling, history->which[at++],
+		      gt_op_effect(event->op) * (int64_t)event->size);
+	}
+	if (!err->status && !too_many(filling))
+		tell_before(filling, UINT64_MAX, UINT64_MAX);
+	for (int kind = 0; kind < GT_CHAINS; kind++)
+		while (!too_many(filling) &&
+		       filling->touched[kind].next < history->chains[kind].count)
+			tell_row(filling, kind);
+	gt_cursor_free(cursor);
+	return err->status ? -1 : too_many(filling);
+}
+
+static void start_chains(struct filling *filling, unsigned int group)
+{
+	struct gt_page_history *history = filling->history;
+	size_t spots = history->shown_count + 1;
+
+	for (int kind = 0; kind < GT_CHAINS; kind++) {
+		struct gt_chain *chain = &history->chains[kind];
+
+		free(chain->instants);
+		free(chain->counts);
+		free(chain->shifts);
+		*chain = (struct gt_chain){0};
+	}
+	list_high(history, group);
+	list_steps(history);
+	list_named(history);
+	for (int kind = 0; kind < GT_CHAINS; kind++) {
+		struct touched *touched = &filling->touched[kind];
+
+		history->chains[kind].counts =
+			gt_xcalloc(history->chains[kind].count + 1, sizeof(uint32_t));
+		touched->list = gt_xcalloc(spots, sizeof(*touched->list));
+		touched->stamps = gt_xcalloc(spots, sizeof(*touched->stamps));
+		touched->told = gt_xcalloc(spots, sizeof(*touched->told));
+	}
+	filling->bytes = gt_xcalloc(spots, sizeof(*filling->bytes));
+}
+
+int gt_page_rows(struct gt_page_history *history, unsigned int group, struct gt_error *err)
+{
+	struct filling filling = {.history = history};
+	int status;
+
+	history->group = group;
+	start_chains(&filling, group);
+	status = fill(&filling, err);
+	for (int kind = 0; kind < GT_CHAINS; kind++) {
+		free(filling.touched[kind].list);
+		free(filling.touched[kind].stamps);
+		free(filling.touched[kind].told);
+	}
+	free(filling.bytes);
+	return status;
+}
