@@ -105,13 +105,15 @@ INLINE void apply_line(struct gt_site *site, const struct gt_site *line)
 	gt_store_relaxed(&site->ever_count, line->ever_count);
 }
 
-INLINE void fill_slot(struct gt_slot *slot, const struct gt_cell *cell)
+/* A block that comes back was born before its event: nothing may refer to that one. */
+INLINE void fill_slot(struct gt_slot *slot, const struct gt_cell *cell, enum gt_op op, uint64_t q)
 {
 	if (gt_mutant(GT_MUTANT_KEY_FIRST))
 		gt_store(&slot->key, cell->key);
 	gt_store_relaxed(&slot->size_stream, cell->size_stream);
 	gt_store_relaxed(&slot->birth, cell->birth);
 	gt_store_relaxed(&slot->site, cell->site);
+	gt_store_relaxed(&slot->spare, op == GT_OP_ALLOC ? (uint32_t)q : 0);
 }
 
 /*
@@ -186,7 +188,9 @@ INLINE void prepare(struct lane *l, const struct places *p, struct gt_cell *cell
 	int effect = gt_op_effect(op);
 
 	if (effect > 0)
-		fill_slot(p->slot, cell);
+		fill_slot(p->slot, cell, op, q);
+	else if (effect < 0)
+		l->ring.born[q & (l->cap - 1)] = p->slot->spare;
 	cell->seq_op = q << 8 | op;
 	fill_cell(&l->cells[q & (l->cap - 1)], cell);
 	p->redo->site = GT_NONE;

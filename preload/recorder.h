@@ -164,7 +164,11 @@ struct gt_ring {		  /* where a lane's full staging goes */
 	struct gt_extent *extent; /* being filled; NULL = none yet */
 	void *context;		  /* zstd's, in workspace */
 	void *workspace;
-	uint8_t *raw; /* columns of one chunk */
+	uint8_t *raw;	  /* columns of one chunk */
+	uint32_t *born;	  /* beside the cells: see struct gt_staged */
+	uint64_t from_us; /* likewise */
+	uint32_t *back;	  /* room for gt_columns_encode */
+	uint16_t *whole;
 };
 
 struct lane { /* all of it under the lock */
@@ -211,9 +215,18 @@ void gt_ring_seal(struct lane *l); /* all staged events become a chunk, or are l
 /* The lane's open extent may be taken: for a live set that must grow when nothing else is left. */
 void gt_ring_give_up(struct lane *l);
 
+struct gt_staged { /* the events of a chunk, as gt_columns_encode is given them */
+	const struct gt_cell *cells;
+	const uint32_t
+		*born; /* low half of the number of the alloc of a block that ends; 0 = none */
+	uint32_t cap, count;
+	uint64_t first;	  /* number of the first */
+	uint64_t from_us; /* what is later is behind the first event of the extent, without a gap */
+	uint32_t *back;	  /* room for a value per event each */
+	uint16_t *whole;
+};
 #define GT_RAW_MAX(cells) ((cells)*80ull + 256) /* bytes of a chunk's columns, at most */
-size_t gt_columns_encode(uint8_t *out, const struct gt_cell *cells, uint32_t cap, uint64_t first,
-			 uint32_t count);
+size_t gt_columns_encode(uint8_t *out, const struct gt_staged *s);
 
 /* ---- oom.c, nvml.c, fork.c, defs.c ---------------------------------------------------------- */
 

@@ -46,7 +46,10 @@ bool gt_ring_init(struct lane *l)
 
 	r->workspace = gt_map(size);
 	r->raw = gt_map(GT_RAW_MAX(l->cap));
-	if (!r->workspace || !r->raw)
+	r->born = gt_map(l->cap * sizeof(*r->born));
+	r->back = gt_map(l->cap * sizeof(*r->back));
+	r->whole = gt_map(l->cap * sizeof(*r->whole));
+	if (!r->workspace || !r->raw || !r->born || !r->back || !r->whole)
 		return false;
 	r->context = ZSTD_initStaticCCtx(r->workspace, size);
 	if (!r->context)
@@ -70,20 +73,45 @@ void gt_ring_give_up(struct lane *l)
 	l->ring.extent = NULL;
 }
 
-/* An extent with room for a chunk of so many raw bytes, whatever zstd makes of them. */
-static struct gt_extent *extent_for(struct lane *l, size_t raw)
+/* Is there room for a chunk of so many raw bytes, whatever zstd makes of them? */
+static bool fits(const struct gt_extent *e, size_t raw)
 {
-	uint64_t need = sizeof(struct gt_chunk) + gt_round_up(ZSTD_compressBound(raw) + 64, 8);
+	return room(e) >= sizeof(struct gt_chunk) + gt_round_up(ZSTD_compressBound(raw) + 64, 8);
+}
+
+static const struct gt_cell *first_cell(const struct lane *l)
+{
+	return &l->cells[(l->sealed + 1) & (l->cap - 1)];
+}
+
+static bool open_extent(struct lane *l)
+{
 	struct gt_ring *r = &l->ring;
 
-	if (room(r->extent) >= need)
-		return r->extent;
 	gt_ring_give_up(l);
 	r->extent = gt_ring_take(l->number, l->sealed + 1);
 	if (!r->extent)
-		return NULL;
+		return false;
 	ZSTD_CCtx_reset(r->context, ZSTD_reset_session_only);
-	return room(r->extent) >= need ? r->extent : NULL;
+	r->from_us = GT_LOW48(first_cell(l)->time_thread);
+	return true;
+}
+
+static size_t encode(struct lane *l)
+{
+	const struct gt_ring *r = &l->ring;
+	const struct gt_staged staged = {
+		.cells = l->cells,
+		.born = r->born,
+		.cap = l->cap,
+		.count = (uint32_t)(l->seq - l->sealed),
+		.first = l->sealed + 1,
+		.from_us = r->from_us,
+		.back = r->back,
+		.whole = r->whole,
+	};
+
+	return gt_columns_encode(r->raw, &staged);
 }
 
 /* Appends to the extent's frame up to a flush; the bytes written, 0 = it did not work. */
@@ -98,7 +126,7 @@ static size_t compress(struct gt_ring *r, void *to, size_t size, size_t raw)
 
 static void fill_chunk(struct gt_chunk *chunk, const struct lane *l, size_t raw, size_t packed)
 {
-	const struct gt_cell *first = &l->cells[(l->sealed + 1) & (l->cap - 1)];
+	const struct gt_cell *first = first_cell(l);
 	const struct gt_cell *last = &l->cells[l->seq & (l->cap - 1)];
 	uint8_t *bytes = (uint8_t *)(chunk + 1);
 
@@ -118,13 +146,17 @@ static void fill_chunk(struct gt_chunk *chunk, const struct lane *l, size_t raw,
 
 static bool write_chunk(struct lane *l)
 {
-	size_t raw = gt_columns_encode(l->ring.raw, l->cells, l->cap, l->sealed + 1,
-				       (uint32_t)(l->seq - l->sealed));
-	struct gt_extent *e = extent_for(l, raw);
+	size_t raw = encode(l), packed;
 	struct gt_chunk *chunk;
-	size_t packed;
+	struct gt_extent *e;
 
-	if (!e)
+	if (!fits(l->ring.extent, raw)) {
+		if (!open_extent(l))
+			return false;
+		raw = encode(l); /* nothing refers to another extent */
+	}
+	e = l->ring.extent;
+	if (!fits(e, raw))
 		return false;
 	chunk = (struct gt_chunk *)((char *)e + e->used);
 	if (gt_mutant(GT_MUTANT_USED_FIRST))
@@ -149,8 +181,10 @@ static bool write_chunk(struct lane *l)
 void gt_ring_seal(struct lane *l)
 {
 	gt_clock_anchor();
-	if (!write_chunk(l))
+	if (!write_chunk(l)) {
 		gt_store_relaxed(&l->file->lost, l->file->lost + (l->seq - l->sealed));
+		l->ring.from_us = l->last_us; /* nothing refers to these */
+	}
 	gt_store(&l->file->sealed, l->seq);
 	l->sealed = l->seq;
 }

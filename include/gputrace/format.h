@@ -26,7 +26,7 @@
 #include <stdint.h>
 
 #define GT_MAGIC       "GPUTRACE" /* gt_header.magic, 8 bytes, no terminator */
-#define GT_VERSION     1u	  /* readers refuse larger ones */
+#define GT_VERSION     2u	  /* readers refuse larger ones */
 #define GT_BYTE_ORDER  0x01020304u
 #define GT_HEADER_SIZE 4096u
 #define GT_EXTENT_SIZE 262144u /* default; each extent carries its own length */
@@ -164,7 +164,7 @@ struct gt_slot { /* LIVE: one live block; free while key is 0 */
 	uint64_t size_stream; /* size, stream id */
 	uint64_t birth;	      /* time, thread id */
 	uint32_t site;	      /* index in its lane */
-	uint32_t spare;	      /* the recorder's own: links its free slots */
+	uint32_t spare;	      /* the recorder's own: links its free slots, else the block's event */
 };
 
 /*
@@ -286,6 +286,7 @@ struct gt_cell {	 /* one event in staging: cell of event q is cells[q & (cap - 1
  * compressed bytes of one extent's chunks are one zstd frame, flushed at the end of each chunk. */
 #define GT_CHUNK_MAGIC	    0x4b435447u /* "GTCK" */
 #define GT_MAX_CHUNK_EVENTS 65536u	/* so also of gt_lane.cap; readers refuse more */
+#define GT_BACK_MAX	    32768u	/* of column BACK: what readers must keep */
 #define GT_WINDOW_LOG	    20		/* of the frames; readers refuse windows above 2^24 */
 
 struct gt_chunk {
@@ -310,6 +311,11 @@ struct gt_chunk {
  *   ROTATED as DELTA, of the value rotated right by 9 bits (addresses, sizes)
  *   PLAIN   varint per value
  * varint = LEB128, 7 bits a byte, least first, at most 10 bytes. zigzag(d) = d << 1 ^ d >> 63.
+ *
+ * BACK has a value for each event that ends a block. One that is not 0 says how many events before,
+ * in the same extent, the alloc of that block is; what gt_column_whole names is then taken from
+ * there (and the birth is its time and thread), and those columns have no value for this event. OP
+ * and BACK stand before all other columns.
  */
 enum gt_column_id {
 	GT_COL_OP = 1,
@@ -325,7 +331,8 @@ enum gt_column_id {
 	GT_COL_FREE_SITE = 11,
 	GT_COL_AUX = 12,
 	GT_COL_EXTRA = 13,
-	GT_COLS = 14,
+	GT_COL_BACK = 14, /* since version 2, see above */
+	GT_COLS = 15,
 };
 
 enum gt_column_coding {
@@ -335,6 +342,12 @@ enum gt_column_coding {
 	GT_CODE_ROTATED = 4,
 	GT_CODE_PLAIN = 5,
 };
+
+/* Does the column have values of those events only that do not refer to another? */
+static inline int gt_column_whole(unsigned int id)
+{
+	return id == GT_COL_SPACE || (id >= GT_COL_ADDR && id <= GT_COL_SITE);
+}
 
 struct gt_column {
 	uint8_t id;	/* enum gt_column_id; unknown ids are skipped by length */

@@ -120,7 +120,7 @@ Test(damage, other_version_or_order)
 
 	h->version = GT_VERSION + 2;
 	victim_write(&v, w->bytes, w->size);
-	refused(&v, GT_OPEN_PARTIAL, "format 3, this gputrace reads 1: the file is fine, update");
+	refused(&v, GT_OPEN_PARTIAL, "format 4, this gputrace reads 2: the file is fine, update");
 	h->version = GT_VERSION;
 	h->byte_order = __builtin_bswap32(h->byte_order);
 	victim_write(&v, w->bytes, w->size);

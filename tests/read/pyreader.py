@@ -21,7 +21,8 @@ APIS = ["", "cuMemAlloc", "cuMemAllocPitch", "cuMemAllocManaged", "cuMemAllocAsy
         "cuMipmappedArrayCreate", "cuIpcOpenMemHandle", "cuImportExternalMemory", "context", "module",
         "graph memory", "cuMemAddressReserve"]
 DEFS, LIVE, SITES, LANE, RING, REPORTS = range(1, 7)
-COLUMNS = ("op space us thread addr size stream age birth_thread site free_site aux extra").split()
+COLUMNS = ("op space us thread addr size stream age birth_thread site free_site aux extra back").split()
+OF_BLOCK = ("space", "addr", "size", "stream", "age", "birth_thread", "site")
 FIELDS = ("lane seq us op space addr size stream thread birth_us birth_thread site free_site aux "
           "extra").split()
 ALIVE, GONE = ("alloc", "unfree"), ("free", "implicit_free")
@@ -114,23 +115,42 @@ def column_values(coding, data, count):
     return values
 
 
-def chunk_events(lane, first, count, raw):
+def chunk_events(lane, first, count, raw, before):
+    """before: the events of the same extent that stand before this chunk."""
     columns = dict.fromkeys(COLUMNS, None)
+    backs = [0] * count
     at = 0
     while at < len(raw):
         ident, coding, _, length = struct.unpack_from("<BBHI", raw, at)
         data = raw[at + 8:at + 8 + length]
         need(len(data) == length, "column is cut")
         if 1 <= ident <= len(COLUMNS):
-            columns[COLUMNS[ident - 1]] = column_values(coding, data, count)
+            name = COLUMNS[ident - 1]
+            there = range(count)
+            if name == "back":
+                there = [i for i in there if op_name((columns["op"] or backs)[i]) in GONE]
+            elif name in OF_BLOCK:
+                there = [i for i in there if not backs[i]]
+            values = [0] * count
+            for i, value in zip(there, column_values(coding, data, len(there))):
+                values[i] = value
+            columns[name] = values
+            backs = columns["back"] or backs
         at += 8 + length
     for name, values in columns.items():
         columns[name] = values or [0] * count
+    events = list(before)
     for i in range(count):
         event = {name: columns[name][i] for name in COLUMNS}
         event["birth_us"] = (event["us"] - event.pop("age")) & MASK64
         event.update(lane=lane, seq=first + i, op=op_name(event["op"]), space=SPACES[event["space"]])
-        yield event
+        back = event.pop("back")
+        if back:
+            need(back <= min(len(events), 32768) and events[-back]["op"] == "alloc", "back")
+            event.update({name: events[-back][name] for name in OF_BLOCK if name != "age"})
+            event.update(birth_us=events[-back]["us"], birth_thread=events[-back]["thread"])
+        events.append(event)
+    return events[len(before):]
 
 
 def op_name(op):
@@ -155,7 +175,7 @@ class Trace:
         self.data = data
         need(data[:8] == b"GPUTRACE", "magic")
         version, header_size, order, _, end = struct.unpack_from("<IIIIQ", data, 8)
-        need(version == 1 and header_size == 4096 and order == 0x01020304, "header")
+        need(version in (1, 2) and header_size == 4096 and order == 0x01020304, "header")
         need(end <= len(data), "cut")
         self.extents = []
         at = 4096
@@ -304,6 +324,7 @@ class Lane:
     def chunks_of(self, extent):
         data, at = self.trace.data, extent.at + 64
         decoder = zstandard.ZstdDecompressor().decompressobj()
+        before = []
         while at < extent.at + extent.used:
             (magic, lane, first, count, raw_length, packed_length, _, _, _,
              digest) = struct.unpack_from("<IIQIIIIQQQ", data, at)
@@ -312,7 +333,11 @@ class Lane:
             need(xxh64(packed) == digest, "chunk checksum")
             raw = decoder.decompress(packed)
             need(len(raw) == raw_length, "chunk length")
-            yield list(chunk_events(lane, first, count, raw))
+            if before and first != before[-1]["seq"] + 1:
+                before = []
+            events = chunk_events(lane, first, count, raw, before)
+            yield events
+            before += events
             at += 64 + (packed_length + 7 & ~7)
 
     def read_history(self):

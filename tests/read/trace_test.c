@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <criterion/criterion.h>
 #include "model.h"
-#include "read/trace.h"
+#include "read/reader.h"
 #include "writer.h"
 
 struct opened {
@@ -321,6 +321,34 @@ Test(trace, directions_can_change)
 			event = gt_cursor_prev(cursor, NULL);
 			cr_assert_eq(event->seq, seq - 1);
 		}
+	}
+	gt_cursor_free(cursor);
+	close_written(&o);
+}
+
+/* An extent of more events than a reader keeps: events refer to others that it has to find again. */
+Test(trace, more_events_in_an_extent_than_are_kept)
+{
+	const struct writer_options options = {.seed = 12,
+					       .events = 200000,
+					       .lanes = 1,
+					       .cap = 1024,
+					       .extent = 8 << 20,
+					       .ring = 4,
+					       .sites = 20,
+					       .live = 300};
+	struct opened o = open_written(&options);
+	struct gt_cursor *cursor = gt_cursor_new(o.trace, 0);
+	const struct written_lane *log = &o.written->lanes[0];
+	const struct gt_event *event;
+
+	walk_forward(&o, 0);
+	walk_backward(&o, 0);
+	for (uint64_t i = 0; i < 40; i++) { /* anywhere */
+		const uint64_t seq = 1 + i * 7919 * 7919 % log->count;
+
+		cr_assert_eq(gt_cursor_at(cursor, seq, &event, NULL), 0);
+		cr_assert(same_event(event, &log->events[seq - 1]), "event %lu differs", seq);
 	}
 	gt_cursor_free(cursor);
 	close_written(&o);

@@ -357,26 +357,64 @@ static size_t put_column(uint8_t *to, const struct gt_event *events, size_t coun
 	return n;
 }
 
-static size_t put_columns(struct writer *w, uint8_t *to, const struct gt_event *events,
-			  size_t count)
+/* How many events before, not before number from, is the alloc of the block that e ends? 0 = none. */
+static uint64_t back_of(const struct gt_event *e, uint64_t from)
 {
-	size_t n = 0;
+	const struct gt_event *a;
 
-	for (unsigned int id = 1; id < GT_COLS; id++) {
-		unsigned int set = possible(events, count, id), coding;
-		struct gt_column column = {.id = (uint8_t)id};
-
-		if ((set & 1u << GT_CODE_CONST) && !field(&events[0], id) && below(w, 2))
-			continue;
-		do
-			coding = 1 + (unsigned int)below(w, 5);
-		while (!(set >> coding & 1));
-		column.coding = (uint8_t)coding;
-		column.length =
-			(uint32_t)put_column(to + n + sizeof(column), events, count, id, coding);
-		memcpy(to + n, &column, sizeof(column));
-		n += sizeof(column) + column.length;
+	if (gt_op_effect(e->op) >= 0)
+		return 0;
+	for (uint64_t back = 1; back <= e->seq - from && back <= GT_BACK_MAX; back++) {
+		a = e - back;
+		if (a->op == GT_OP_ALLOC && a->addr == e->addr && a->space == e->space)
+			return a->us == e->birth_us && a->thread == e->birth_thread ? back : 0;
 	}
+	return 0;
+}
+
+/* In a random coding, or not at all where that means the same; value: what field() calls it. */
+static size_t put_any(struct writer *w, uint8_t *to, const struct gt_event *events, size_t count,
+		      unsigned int id, unsigned int value)
+{
+	unsigned int set = count ? possible(events, count, value) : 0, coding;
+	struct gt_column column = {.id = (uint8_t)id};
+
+	if (!count || ((set & 1u << GT_CODE_CONST) && !field(&events[0], value) && below(w, 2)))
+		return 0;
+	do
+		coding = 1 + (unsigned int)below(w, 5);
+	while (!(set >> coding & 1));
+	column.coding = (uint8_t)coding;
+	column.length = (uint32_t)put_column(to + sizeof(column), events, count, value, coding);
+	memcpy(to, &column, sizeof(column));
+	return sizeof(column) + column.length;
+}
+
+/* Events of the extent begin with number from; every second chunk refers to those before. */
+static size_t put_columns(struct writer *w, uint8_t *to, const struct gt_event *events,
+			  size_t count, uint64_t from)
+{
+	struct gt_event *whole = malloc(count * sizeof(*whole));
+	struct gt_event *ends = malloc(count * sizeof(*ends)); /* back in extra */
+	const bool refers = below(w, 2);
+	size_t n, wholes = 0, end_count = 0;
+
+	must(whole && ends);
+	for (size_t i = 0; i < count; i++) {
+		const uint64_t back = refers && below(w, 4) ? back_of(&events[i], from) : 0;
+
+		if (gt_op_effect(events[i].op) < 0)
+			ends[end_count++].extra = back;
+		if (!back)
+			whole[wholes++] = events[i];
+	}
+	n = put_any(w, to, events, count, GT_COL_OP, GT_COL_OP);
+	n += put_any(w, to + n, ends, end_count, GT_COL_BACK, GT_COL_EXTRA);
+	for (unsigned int id = GT_COL_OP + 1; id < GT_COL_BACK; id++)
+		n += gt_column_whole(id) ? put_any(w, to + n, whole, wholes, id, id)
+					 : put_any(w, to + n, events, count, id, id);
+	free(whole);
+	free(ends);
 	if (below(w, 4) == 0) { /* a column of a later version */
 		struct gt_column later = {.id = 200, .coding = 77, .length = 5};
 
@@ -441,7 +479,10 @@ static void seal(struct writer *w, uint32_t number, bool unsealed)
 						AT(w, struct gt_extent, l->ring)->used <
 					count * 160 + 2048)
 			open_ring(w, number);
-		raw_length = put_columns(w, raw, events, count);
+		e = AT(w, struct gt_extent, l->ring);
+		raw_length = put_columns(w, raw, events, count,
+					 e->first_seq > log->lost_until ? e->first_seq
+									: log->lost_until + 1);
 		packed_length = pack(l, packed, count * 160 + 2048, raw, raw_length);
 		e = AT(w, struct gt_extent, l->ring);
 		chunk = (struct gt_chunk){

@@ -143,6 +143,21 @@ static void assign(struct ck_event *e, unsigned id, uint64_t v)
 	}
 }
 
+/* How many events before the alloc of the block stands that event i of the chunk ends. */
+static uint32_t backs[GT_MAX_CHUNK_EVENTS];
+
+/* Has event i a value in this column? */
+static bool has_value(const struct ck_event *e, unsigned id, uint32_t i)
+{
+	bool whole = id == GT_COL_SPACE || id == GT_COL_ADDR || id == GT_COL_SIZE ||
+		     id == GT_COL_STREAM || id == GT_COL_AGE || id == GT_COL_BIRTH_THREAD ||
+		     id == GT_COL_SITE;
+
+	if (id == GT_COL_BACK)
+		return e[i].op == GT_OP_FREE || e[i].op == GT_OP_IMPLICIT_FREE;
+	return !whole || !backs[i];
+}
+
 static const char *column(const struct gt_column *c, struct bytes *b, uint32_t count,
 			  struct ck_event *ret)
 {
@@ -151,22 +166,46 @@ static const char *column(const struct gt_column *c, struct bytes *b, uint32_t c
 	if (c->coding == GT_CODE_CONST)
 		v = varint(b);
 	for (uint32_t i = 0; i < count; i++) {
+		if (!has_value(ret, c->id, i))
+			continue;
 		if (c->coding != GT_CODE_CONST)
 			v = value(b, c->coding, &before);
-		assign(&ret[i], c->id, v);
+		if (c->id == GT_COL_BACK)
+			backs[i] = (uint32_t)v;
+		else
+			assign(&ret[i], c->id, v);
 	}
 	if (b->bad)
 		return "column ends early";
 	return b->p == b->end ? NULL : "column is longer than its values";
 }
 
-const char *ck_columns(const uint8_t *raw, size_t length, uint64_t first_seq, uint32_t count,
-		       struct ck_event *ret)
+/* What event i of the chunk has from an event before; the n events before the chunk, oldest first. */
+static const char *take_back(struct ck_event *ret, uint32_t i, const struct ck_event *before,
+			     size_t n)
 {
-	const uint8_t *end = raw + length;
+	const struct ck_event *from;
+
+	if (backs[i] > n + i)
+		return "back to before the extent";
+	from = backs[i] <= i ? &ret[i - backs[i]] : &before[n + i - backs[i]];
+	if (from->op != GT_OP_ALLOC || from->seq != ret[i].seq - backs[i])
+		return "back to what is no alloc";
+	ret[i].space = from->space;
+	ret[i].addr = from->addr;
+	ret[i].size = from->size;
+	ret[i].stream = from->stream;
+	ret[i].site = from->site;
+	ret[i].birth_us = from->us;
+	ret[i].birth_thread = from->thread;
+	return NULL;
+}
+
+static const char *columns(const uint8_t *raw, const uint8_t *end, uint32_t count,
+			   struct ck_event *ret)
+{
 	const char *why;
 
-	memset(ret, 0, count * sizeof(*ret));
 	while (raw < end) {
 		struct gt_column c;
 		struct bytes b;
@@ -182,11 +221,25 @@ const char *ck_columns(const uint8_t *raw, size_t length, uint64_t first_seq, ui
 			return why;
 		raw = b.end;
 	}
+	return NULL;
+}
+
+const char *ck_columns(const uint8_t *raw, size_t length, uint64_t first_seq, uint32_t count,
+		       const struct ck_event *before, size_t before_count, struct ck_event *ret)
+{
+	const char *why;
+
+	memset(ret, 0, count * sizeof(*ret));
+	memset(backs, 0, count * sizeof(*backs));
+	why = columns(raw, raw + length, count, ret);
 	for (uint32_t i = 0; i < count; i++) {
 		ret[i].seq = first_seq + i;
 		ret[i].birth_us = ret[i].us - ret[i].birth_us;
 	}
-	return NULL;
+	for (uint32_t i = 0; !why && i < count; i++)
+		if (backs[i])
+			why = take_back(ret, i, before, before_count);
+	return why;
 }
 
 /* ---- history -------------------------------------------------------------------------------- */
@@ -208,7 +261,7 @@ static const char *follows(struct ck_lane *l, uint64_t seq)
 		return NULL;
 	if (last >= seq || !l->head.lost)
 		return "gap or overlap in the history";
-	l->event_count = 0;
+	l->event_count = l->extent_from = 0;
 	return NULL;
 }
 
@@ -229,7 +282,8 @@ static const char *chunk(const struct gt_chunk *c, ZSTD_DCtx *z, struct ck_lane 
 			return "chunk too long";
 	if (out.pos != c->raw || !c->events || c->events > GT_MAX_CHUNK_EVENTS)
 		return "chunk raw length";
-	why = ck_columns(raw, c->raw, c->first_seq, c->events, events);
+	why = ck_columns(raw, c->raw, c->first_seq, c->events, l->events + l->extent_from,
+			 l->event_count - l->extent_from, events);
 	if (why)
 		return why;
 	if (events[0].us != c->first_us || events[c->events - 1].us != c->last_us)
@@ -250,6 +304,7 @@ const char *ck_ring_extent(const struct ck_file *f, const struct gt_extent *e, s
 	uint64_t at = sizeof(*e);
 	const char *why = NULL;
 
+	l->extent_from = l->event_count;
 	while (!why && at < e->used) {
 		const struct gt_chunk *c = (const void *)(f->base + e->offset + at);
 

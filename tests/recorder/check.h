@@ -37,6 +37,7 @@ struct ck_lane { /* one lane after its last event */
 	size_t site_count;
 	struct ck_event *events; /* history, oldest first; the last one is head.seq */
 	size_t event_count;
+	size_t extent_from; /* of them the first of the extent that is read */
 };
 
 struct ck_file {
@@ -58,9 +59,9 @@ const char *ck_ring_extent(const struct ck_file *f, const struct gt_extent *e, s
 			   uint32_t lane);
 struct ck_event ck_event_of(const struct gt_cell *cell);
 
-/* Columns of one chunk -> events; raw of length bytes. */
+/* Columns of one chunk -> events; raw of length bytes; the events of its extent before it. */
 const char *ck_columns(const uint8_t *raw, size_t length, uint64_t first_seq, uint32_t count,
-		       struct ck_event *ret);
+		       const struct ck_event *before, size_t before_count, struct ck_event *ret);
 
 /* Bytes of site s when total k was at its peak. */
 uint64_t ck_at_peak(const struct ck_lane *l, size_t site, unsigned k);

@@ -145,32 +145,73 @@ static bool within(uint64_t *values, size_t count, uint64_t max, bool clamp)
 struct values {
 	const uint64_t *value[GT_COLS];
 	bool constant[GT_COLS];
+	bool some;    /* of the columns behind op and back */
+	size_t count; /* events of the chunk */
+	size_t ends;  /* of them end a block: values of back */
+	size_t whole; /* of them do not refer to another */
 };
 
-static const char *read_column(const struct gt_column *column, const uint8_t *p,
-			       const struct gt_limits *limits, struct values *v, size_t count,
-			       uint64_t *scratch)
+/* How many values a column has. */
+static size_t values_of(const struct values *v, unsigned int id)
 {
-	uint64_t *to = scratch + (column->id - 1) * count;
+	if (id == GT_COL_BACK)
+		return v->ends;
+	return gt_column_whole(id) ? v->whole : v->count;
+}
+
+static size_t count_ends(const struct values *v)
+{
+	const uint64_t *op = v->value[GT_COL_OP];
+	size_t ends = 0;
+
+	if (v->constant[GT_COL_OP])
+		return gt_op_effect((unsigned int)op[0]) < 0 ? v->count : 0;
+	for (size_t i = 0; i < v->count; i++)
+		ends += gt_op_effect((unsigned int)op[i]) < 0;
+	return ends;
+}
+
+static void count_whole(struct values *v, uint64_t *back)
+{
+	for (size_t i = 1; v->constant[GT_COL_BACK] && i < v->ends; i++)
+		back[i] = back[0];
+	v->constant[GT_COL_BACK] = false;
+	for (size_t i = 0; i < v->ends; i++)
+		v->whole -= back[i] != 0;
+}
+
+static const char *read_column(const struct gt_column *column, const uint8_t *p,
+			       const struct gt_limits *limits, struct values *v, uint64_t *scratch)
+{
+	uint64_t *to = scratch + (column->id - 1) * v->count;
 	const uint64_t max = limits->max[column->id];
 	const bool constant = column->coding == GT_CODE_CONST;
+	const size_t count = values_of(v, column->id);
 	const bool fits =
 		max == UINT64_MAX || (column->coding == GT_CODE_BYTES && max >= UINT8_MAX);
 
 	if (v->value[column->id])
 		return "a column stands twice in a chunk";
+	if (column->id == GT_COL_BACK && v->some)
+		return "a column stands before those that say of which events it is";
 	if (!read_values(column->coding, p, p + column->length, to, count))
 		return "a column does not decode";
 	if (!fits && !within(to, constant ? 1 : count, max, limits->clamp))
 		return "an event names something that is not defined";
 	v->value[column->id] = to;
 	v->constant[column->id] = constant;
+	if (column->id == GT_COL_OP)
+		v->ends = count_ends(v);
+	else if (column->id == GT_COL_BACK)
+		count_whole(v, to);
+	else
+		v->some = true;
 	return NULL;
 }
 
 /* Columns come in any order; unknown ones belong to later versions. */
 static const char *read_columns(const uint8_t *p, size_t length, const struct gt_limits *limits,
-				struct values *v, size_t count, uint64_t *scratch)
+				struct values *v, uint64_t *scratch)
 {
 	const uint8_t *end = p + length;
 	struct gt_column column;
@@ -184,7 +225,7 @@ static const char *read_columns(const uint8_t *p, size_t length, const struct gt
 		if (column.length > (size_t)(end - p))
 			return "a column is longer than its chunk";
 		if (column.id > 0 && column.id < GT_COLS) {
-			bad = read_column(&column, p, limits, v, count, scratch);
+			bad = read_column(&column, p, limits, v, scratch);
 			if (bad)
 				return bad;
 		}
@@ -193,14 +234,18 @@ static const char *read_columns(const uint8_t *p, size_t length, const struct gt
 	return NULL;
 }
 
-/* One column into count events. Ages arrive in birth_us and are turned round when times are there.
+/*
+ * One column into events: value i into that of place at[i], or, without places, into event i. Ages
+ * arrive in birth_us and are turned round when times are there.
  */
-static void spread(unsigned int id, const uint64_t *values, struct gt_event *events, size_t count)
+static inline __attribute__((always_inline)) void spread_to(unsigned int id, const uint64_t *values,
+							    struct gt_event *events, size_t count,
+							    const uint8_t *at)
 {
-#define COLUMN(column, field, type)                        \
-	case column:                                       \
-		for (size_t i = 0; i < count; i++)         \
-			events[i].field = (type)values[i]; \
+#define COLUMN(column, field, type)                                     \
+	case column:                                                    \
+		for (size_t i = 0; i < count; i++)                      \
+			events[at ? at[i] : i].field = (type)values[i]; \
 		break
 	switch (id) {
 		COLUMN(GT_COL_OP, op, uint8_t);
@@ -220,37 +265,131 @@ static void spread(unsigned int id, const uint64_t *values, struct gt_event *eve
 #undef COLUMN
 }
 
-/* A fixed number of events at a time stays in the first cache while all columns pass over it. */
-static void build_events(const struct values *v, struct gt_event *events, size_t count)
+static void spread(unsigned int id, const uint64_t *values, struct gt_event *events, size_t count)
 {
-	struct gt_event all = {0}; /* what every event has in common */
-	size_t n;
+	spread_to(id, values, events, count, NULL);
+}
+
+static void spread_some(unsigned int id, const uint64_t *values, struct gt_event *events,
+			size_t count, const uint8_t *at)
+{
+	spread_to(id, values, events, count, at);
+}
+
+struct build { /* how far the events of a chunk are put together */
+	const struct values *v;
+	struct gt_window *window;
+	struct gt_event all; /* what every event has in common */
+	size_t done;	     /* events, and of them ends of blocks and those that do not refer */
+	size_t ends, whole;
+};
+
+/* Which of the next n events refer back, how far (0: not at all), and the places of those that do not. */
+static size_t find_whole(struct build *b, size_t n, uint64_t *back, uint8_t *at)
+{
+	const struct values *v = b->v;
+	const uint64_t *op = v->value[GT_COL_OP], *backs = v->value[GT_COL_BACK];
+	const bool constant = v->constant[GT_COL_OP];
+	size_t whole = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		bool ends = gt_op_effect((unsigned int)op[constant ? 0 : b->done + i]) < 0;
+
+		back[i] = ends ? backs[b->ends++] : 0;
+		at[whole] = (uint8_t)i;
+		whole += !back[i];
+	}
+	return whole;
+}
+
+/* The alloc that stands so many events before is one of this extent, and kept. */
+static const char *take_back(const struct build *b, uint64_t seq, uint64_t back)
+{
+	const struct gt_window *w = b->window;
+	struct gt_event *e = gt_window_at(w, seq);
+	const struct gt_event *from = gt_window_at(w, seq - back);
+
+	if (!back || (seq < w->whole && seq - back < w->from))
+		return NULL;
+	if (back > GT_BACK_MAX || seq - back < w->from || back > seq || from->op != GT_OP_ALLOC)
+		return "the end of a block refers to what is not there";
+	e->addr = from->addr;
+	e->size = from->size;
+	e->birth_us = from->us;
+	e->site = from->site;
+	e->birth_thread = from->thread;
+	e->stream = from->stream;
+	e->space = from->space;
+	return NULL;
+}
+
+/* The next n events, at one place of the window. */
+static const char *build_some(struct build *b, size_t n)
+{
+	const struct values *v = b->v;
+	const bool refers = v->whole < v->count;
+	const uint64_t seq = b->window->to + b->done;
+	struct gt_event *events = gt_window_at(b->window, seq);
+	uint64_t back[IN_CACHE];
+	uint8_t at[IN_CACHE];
+	size_t whole = refers ? find_whole(b, n, back, at) : n;
+	const char *bad = NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		events[i] = b->all;
+		events[i].seq = seq + i;
+	}
+	for (unsigned int id = 1; id < GT_COLS; id++) {
+		if (!v->value[id] || v->constant[id])
+			continue;
+		if (refers && gt_column_whole(id))
+			spread_some(id, v->value[id] + b->whole, events, whole, at);
+		else
+			spread(id, v->value[id] + b->done, events, n);
+	}
+	for (size_t i = 0; i < n; i++)
+		events[i].birth_us = events[i].us - events[i].birth_us;
+	for (size_t i = 0; refers && !bad && i < n; i++)
+		bad = take_back(b, seq + i, back[i]);
+	b->done += n;
+	b->whole += whole;
+	return bad;
+}
+
+/* A fixed number of events at a time stays in the first cache while all columns pass over it. */
+static const char *build_events(const struct values *v, struct gt_window *w)
+{
+	struct build b = {.v = v, .window = w, .all.lane = w->lane};
+	const char *bad = NULL;
+	size_t n, behind;
 
 	for (unsigned int id = 1; id < GT_COLS; id++) {
 		if (v->constant[id])
-			spread(id, v->value[id], &all, 1);
+			spread(id, v->value[id], &b.all, 1);
 	}
-	for (size_t from = 0; from < count; from += n) {
-		n = count - from < IN_CACHE ? count - from : IN_CACHE;
-		for (size_t i = 0; i < n; i++)
-			events[from + i] = all;
-		for (unsigned int id = 1; id < GT_COLS; id++) {
-			if (v->value[id] && !v->constant[id])
-				spread(id, v->value[id] + from, events + from, n);
-		}
-		for (size_t i = 0; i < n; i++)
-			events[from + i].birth_us = events[from + i].us - events[from + i].birth_us;
+	while (!bad && b.done < v->count) {
+		n = v->count - b.done < IN_CACHE ? v->count - b.done : IN_CACHE;
+		behind = w->capacity - ((w->to + b.done) & (w->capacity - 1));
+		bad = build_some(&b, n < behind ? n : behind);
 	}
+	return bad;
 }
 
 const char *gt_columns_decode(const uint8_t *raw, size_t length, const struct gt_limits *limits,
-			      struct gt_event *events, size_t count, uint64_t *scratch)
+			      struct gt_window *window, size_t count, uint64_t *scratch)
 {
-	struct values v = {0};
-	const char *bad = read_columns(raw, length, limits, &v, count, scratch);
+	struct values v = {.count = count, .whole = count};
+	const char *bad = read_columns(raw, length, limits, &v, scratch);
 
+	/* What is overwritten is not there any more, even if this fails. */
+	if (!bad && window->to + count > window->from + window->capacity)
+		window->from = window->to + count - window->capacity;
+	if (window->whole < window->from)
+		window->whole = window->from;
 	if (!bad)
-		build_events(&v, events, count);
+		bad = build_events(&v, window);
+	if (!bad)
+		window->to += count;
 	return bad;
 }
 

@@ -9,6 +9,9 @@
 #include <string.h>
 #include "read/reader.h"
 
+#define WINDOW (1ull << 17) /* events of 64 bytes; more than a chunk and what it may refer to */
+_Static_assert(WINDOW > GT_MAX_CHUNK_EVENTS + GT_BACK_MAX, "a chunk beside what it refers to");
+
 void gt_cursor_init(struct gt_cursor *c, const struct gt_source *source,
 		    const struct gt_history *history, const struct gt_limits *limits)
 {
@@ -21,8 +24,16 @@ void gt_cursor_init(struct gt_cursor *c, const struct gt_source *source,
 void gt_cursor_release(struct gt_cursor *c)
 {
 	gt_frame_free(&c->frame);
-	free(c->events);
+	free(c->window.events);
 	free(c->scratch);
+}
+
+/* The event if it is decoded now, as nearly all are. */
+static inline const struct gt_event *at_hand(const struct gt_cursor *c, uint64_t seq)
+{
+	const struct gt_window *w = &c->window;
+
+	return seq - w->whole < w->to - w->whole ? gt_window_at(w, seq) : NULL;
 }
 
 /* Binary searches: a seek into the middle costs no more than the next step of a walk. */
@@ -58,50 +69,98 @@ static const struct gt_chunk_at *chunk_of(const struct gt_frame *frame, uint64_t
 									       : NULL;
 }
 
-static int make_room(struct gt_cursor *c, size_t count)
+static int make_scratch(struct gt_cursor *c, size_t count)
 {
-	if (count <= c->events_capacity)
+	if (count <= c->scratch_count)
 		return 0;
-	free(c->events);
 	free(c->scratch);
-	c->events_capacity = 0;
-	c->events = malloc(count * sizeof(*c->events));
+	c->scratch_count = 0;
 	c->scratch = malloc(GT_SCRATCH(count) * sizeof(*c->scratch));
-	if (!c->events || !c->scratch)
+	if (!c->scratch)
 		return -1;
-	c->events_capacity = count;
+	c->scratch_count = count;
 	return 0;
 }
 
-/*
- * events_count is 0 while the buffer is not whole, so that a failure leaves nothing to be taken for
- * an event later.
- */
+/* Room in the window for the events of the extent, up to a number that makes walks backward quick. */
+static int make_window(struct gt_cursor *c, const struct gt_chunk_at *chunk)
+{
+	const struct gt_chunk_at *last = &c->frame.chunks[c->frame.chunk_count - 1];
+	uint64_t all = last->first_seq + last->events - c->frame.chunks[0].first_seq;
+	size_t capacity = c->window.capacity ? c->window.capacity : 1;
+
+	if (c->source->live) /* the extent may grow */
+		all = WINDOW;
+	while (capacity < WINDOW && (capacity < all || capacity < chunk->events))
+		capacity *= 2;
+	if (capacity == c->window.capacity)
+		return 0;
+	free(c->window.events);
+	c->window = (struct gt_window){.lane = c->history->lane};
+	c->window.events = malloc(capacity * sizeof(*c->window.events));
+	if (!c->window.events)
+		return -1;
+	c->window.capacity = capacity;
+	return 0;
+}
+
+static void empty(struct gt_window *w, uint64_t seq)
+{
+	w->from = w->to = w->whole = seq;
+}
+
+/* Behind a gap the window begins anew. */
 static int decode_chunk(struct gt_cursor *c, const struct gt_chunk_at *chunk, struct gt_error *err)
 {
 	const char *bad;
 
-	c->events_count = 0;
-	if (make_room(c, chunk->events))
+	if (make_scratch(c, chunk->events))
 		return gt_fail_memory(err, c->source->path);
-	bad = gt_columns_decode(c->frame.raw + chunk->raw, chunk->raw_length, &c->limits, c->events,
-				chunk->events, c->scratch);
-	if (bad)
-		return gt_damaged(err, c->source->path, chunk->offset, "%s", bad);
-	for (size_t i = 0; i < chunk->events; i++) {
-		c->events[i].seq = chunk->first_seq + i;
-		c->events[i].lane = c->history->lane;
-	}
-	c->events_first = chunk->first_seq;
-	c->events_count = chunk->events;
-	return 0;
+	if (chunk->first_seq != c->window.to)
+		empty(&c->window, chunk->first_seq);
+	bad = gt_columns_decode(c->frame.raw + chunk->raw, chunk->raw_length, &c->limits,
+				&c->window, chunk->events, c->scratch);
+	if (!bad)
+		return 0;
+	empty(&c->window, 0);
+	return gt_damaged(err, c->source->path, chunk->offset, "%s", bad);
+}
+
+/* Events refer to those before them in the extent: are all these in the window? */
+static bool has_before(const struct gt_window *w, const struct gt_frame *frame,
+		       const struct gt_chunk_at *chunk)
+{
+	return w->to == chunk->first_seq &&
+	       (w->from + GT_BACK_MAX <= w->to || w->from <= frame->chunks[0].first_seq);
+}
+
+/*
+ * Empties the window; the chunk to begin with so that all is there that this one refers to. A walk
+ * backward, which comes to what is just before the window, fills all of it at once: then that
+ * happens once in many chunks.
+ */
+static const struct gt_chunk_at *begin_before(struct gt_cursor *c, const struct gt_chunk_at *chunk)
+{
+	struct gt_window *w = &c->window;
+	const struct gt_chunk_at *start = chunk;
+	uint64_t end = chunk->first_seq + chunk->events, before = GT_BACK_MAX;
+
+	if (w->whole > chunk->first_seq && w->whole <= end)
+		before = WINDOW - chunk->events;
+	while (start > c->frame.chunks && start->first_seq + before > chunk->first_seq &&
+	       start[-1].first_seq + start[-1].events == start->first_seq)
+		start--;
+	empty(w, start->first_seq);
+	if (chunk->first_seq - start->first_seq >= GT_BACK_MAX)
+		w->whole += GT_BACK_MAX;
+	return start;
 }
 
 /* Walks reach here once per chunk, and the frame once per extent. */
 static int load_chunk(struct gt_cursor *c, uint64_t seq, struct gt_error *err)
 {
 	const struct gt_stretch *stretch = stretch_of(c->history, seq);
-	const struct gt_chunk_at *chunk;
+	const struct gt_chunk_at *chunk, *next;
 	int rc;
 
 	if (!stretch)
@@ -114,7 +173,12 @@ static int load_chunk(struct gt_cursor *c, uint64_t seq, struct gt_error *err)
 	if (!chunk)
 		return gt_damaged(err, c->source->path, stretch->extent.offset,
 				  "event %llu is not where it must be", (unsigned long long)seq);
-	return decode_chunk(c, chunk, err);
+	if (make_window(c, chunk))
+		return gt_fail_memory(err, c->source->path);
+	next = has_before(&c->window, &c->frame, chunk) ? chunk : begin_before(c, chunk);
+	for (; !rc && next <= chunk; next++)
+		rc = decode_chunk(c, next, err);
+	return rc;
 }
 
 int gt_cursor_at(struct gt_cursor *c, uint64_t seq, const struct gt_event **ret,
@@ -134,12 +198,12 @@ int gt_cursor_at(struct gt_cursor *c, uint64_t seq, const struct gt_event **ret,
 		*ret = staged;
 		return 0;
 	}
-	if (seq - c->events_first >= c->events_count) {
+	if (!at_hand(c, seq)) {
 		rc = load_chunk(c, seq, err);
 		if (rc)
 			return rc;
 	}
-	*ret = &c->events[seq - c->events_first];
+	*ret = gt_window_at(&c->window, seq);
 	return 0;
 }
 
@@ -173,12 +237,6 @@ static const struct gt_event *step(struct gt_cursor *c, uint64_t seq, struct gt_
 		gt_fail(err, c->source->path,
 			"its process has overwritten this history while it was read: try again");
 	return rc ? NULL : event;
-}
-
-/* The event if it is in the chunk that is decoded now, as nearly all are. */
-static inline const struct gt_event *at_hand(const struct gt_cursor *c, uint64_t seq)
-{
-	return seq - c->events_first < c->events_count ? &c->events[seq - c->events_first] : NULL;
 }
 
 const struct gt_event *gt_cursor_next(struct gt_cursor *c, struct gt_error *err)

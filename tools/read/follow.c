@@ -116,7 +116,6 @@ static int look_again(struct gt_follow *f, struct followed *lane, struct gt_erro
 	rc = gt_image_staging(&lane->image, &f->source, err);
 	if (rc)
 		return rc;
-	lane->cursor.events_count = 0;
 	h->stretch_count = 0;
 	h->first_seq = h->tail_first;
 	if (h->tail_count && h->tail_first <= lane->next)

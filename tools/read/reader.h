@@ -84,12 +84,23 @@ struct gt_limits { /* largest value accepted per column */
 };
 #define GT_SCRATCH(count) ((GT_COLS - 1) * (size_t)(count))
 void gt_limits_widths(struct gt_limits *ret); /* those of the fields of gt_event */
+struct gt_window {		 /* the newest decoded events of an extent, without a gap */
+	struct gt_event *events; /* event q is at q & (capacity - 1) */
+	size_t capacity;	 /* a power of two */
+	uint64_t from, to;	 /* from <= q < to */
+	uint64_t whole; /* what is before it may refer to events before from, and is not complete */
+	uint32_t lane;
+};
+static inline struct gt_event *gt_window_at(const struct gt_window *w, uint64_t seq)
+{
+	return &w->events[seq & (w->capacity - 1)];
+}
 /*
- * Decodes count events (seq, lane: from the caller). scratch: GT_SCRATCH(count) words. NULL, or
- * what is wrong.
+ * Appends count events to the window, which has room for more than these: they may refer to those
+ * before. scratch: GT_SCRATCH(count) words. NULL, or what is wrong; then the window is as before.
  */
 const char *gt_columns_decode(const uint8_t *raw, size_t length, const struct gt_limits *limits,
-			      struct gt_event *events, size_t count, uint64_t *scratch);
+			      struct gt_window *window, size_t count, uint64_t *scratch);
 void gt_event_of_cell(const struct gt_cell *cell, uint32_t lane, struct gt_event *ret);
 /* False: it names something that is not defined (and limits do not say to take that for 0). */
 bool gt_event_within(struct gt_event *event, const struct gt_limits *limits);
@@ -154,10 +165,9 @@ struct gt_cursor {
 	struct gt_limits limits;
 	uint64_t position; /* sequence of what gt_cursor_next gives; 0 = at neither end yet */
 	struct gt_frame frame;
-	struct gt_event *events; /* one chunk */
-	uint64_t events_first;
-	size_t events_count, events_capacity;
+	struct gt_window window; /* of the frame */
 	uint64_t *scratch;
+	size_t scratch_count; /* events that it is for */
 };
 void gt_cursor_init(struct gt_cursor *cursor, const struct gt_source *source,
 		    const struct gt_history *history, const struct gt_limits *limits);
