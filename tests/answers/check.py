@@ -9,6 +9,7 @@ import subprocess
 import sys
 import traceback
 
+import loops_check
 import mlp
 import programs_check
 from harness import Failed, PYTHON, Skipped, Traced, equal, expect
@@ -86,6 +87,7 @@ CASES = {"healthy": (True, check_healthy)}
 for fault in FAULTS:
     CASES["fault-" + fault] = (fault in EVERYDAY_FAULTS, check_fault, fault)
 CASES.update(mlp.CASES)
+CASES.update(loops_check.CASES)
 CASES.update(programs_check.CASES)
 
 

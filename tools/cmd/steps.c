@@ -38,28 +38,37 @@ static void close_view(struct view *view)
 
 /* ---- where the steps come from ------------------------------------------------------------------ */
 
-/* "train.py:27": the call of backward() that the steps were inferred from. To be freed. */
-static char *anchor_text(const struct view *view)
+/* "inferred from train.py:27", the call of backward(). To be freed. */
+static char *source_text(const struct view *view)
 {
+	static const char *const texts[] = {
+		[GT_STEPS_NONE] = "not found",
+		[GT_STEPS_MARKS] = "taken from the program's marks",
+		[GT_STEPS_NVTX] = "taken from the program's ranges",
+		[GT_STEPS_INFERRED] = "inferred from backward passes",
+		[GT_STEPS_LOOP] = "inferred from a loop's jumps back",
+		[GT_STEPS_PERIOD] = "inferred from what repeats",
+	};
 	const struct gt_passes *passes = &view->answers->passes;
+	char *anchor, *text;
 
-	if (view->steps.source == GT_STEPS_MARKS)
-		return gt_xstrdup("the program's marks");
-	if (!passes->count || !passes->passes[0].call)
-		return gt_xstrdup("backward passes");
-	return gt_where_text(view->place->input, passes->passes[0].call);
+	if (view->steps.source != GT_STEPS_INFERRED || !passes->count || !passes->passes[0].call)
+		return gt_xstrdup(texts[view->steps.source]);
+	anchor = gt_where_text(view->place->input, passes->passes[0].call);
+	text = gt_xasprintf("inferred from %s", anchor);
+	free(anchor);
+	return text;
 }
 
 static void print_source(struct gt_out *out, const struct view *view, enum gt_unit unit)
 {
 	char device[GT_DEVICE_TEXT];
-	char *anchor = anchor_text(view);
+	char *source = source_text(view);
 
-	gt_line(out, GT_PLAIN, "%zu%s steps, %s from %s, count from 1. %s, %s.", view->steps.count,
-		view->steps.count < 5 ? " (few)" : "",
-		view->steps.source == GT_STEPS_MARKS ? "taken" : "inferred", anchor,
+	gt_line(out, GT_PLAIN, "%zu%s steps, %s, count from 1. %s, %s.", view->steps.count,
+		view->steps.count < 5 ? " (few)" : "", source,
 		gt_device_text(view->place->lane->device, device), gt_unit_name(unit));
-	free(anchor);
+	free(source);
 }
 
 /* ---- text ------------------------------------------------------------------------------------------ */
@@ -258,7 +267,7 @@ static void print_none(struct gt_out *out, const struct view *view)
 {
 	gt_line(out, GT_BOLD, "No steps found%s.",
 		!view->answers		       ? ": no torch in this trace"
-		: !view->answers->passes.count ? ": no backward pass, and the program set no marks"
+		: !view->answers->passes.count ? ": no marks, no backward pass, and no loop shows"
 		: view->answers->passes.count < 3 ? ": fewer than three backward passes"
 						  : ": backward passes follow no regular pattern");
 	if (view->answers && view->answers->passes.count)

@@ -9,16 +9,20 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "model/loop.h"
+#include "model/nvtx.h"
 #include "model/xalloc.h"
 
 #define LONGEST_PERIOD 32 /* steps that one super-step may have */
+#define LEAST	       3
+#define CONFIDENT      0.5
 
 const char *gt_step_source_name(enum gt_step_source source)
 {
 	static const char *const names[] = {
-		[GT_STEPS_NONE] = "none",     [GT_STEPS_MARKS] = "marks",
-		[GT_STEPS_NVTX] = "nvtx",     [GT_STEPS_INFERRED] = "inferred",
-		[GT_STEPS_LOOP] = "inferred",
+		[GT_STEPS_NONE] = "none", [GT_STEPS_MARKS] = "marks",
+		[GT_STEPS_NVTX] = "nvtx", [GT_STEPS_INFERRED] = "inferred",
+		[GT_STEPS_LOOP] = "loop", [GT_STEPS_PERIOD] = "period",
 	};
 
 	return names[source];
@@ -31,20 +35,12 @@ static bool same_place(const struct gt_frame *a, const struct gt_frame *b)
 	return a->file == b->file && a->function == b->function;
 }
 
-/*
- * -1: a is earlier in some loop body than b, 1: later, 0: neither can be said. Texts of symbols
- * are equal when their pointers are.
- */
 static int compare(const struct gt_features *a, uint32_t a_count, const struct gt_features *b,
 		   uint32_t b_count)
 {
-	for (uint32_t i = 0; i < a_count && i < b_count; i++) {
-		if (!same_place(a->frames[i], b->frames[i]))
-			return 0;
-		if (a->frames[i]->line != b->frames[i]->line)
-			return a->frames[i]->line < b->frames[i]->line ? -1 : 1;
-	}
-	return 0;
+	uint32_t level;
+
+	return gt_chain_compare(a, a_count, b, b_count, &level);
 }
 
 static int compare_passes(const struct gt_pass *a, const struct gt_pass *b)
@@ -411,7 +407,7 @@ static void infer(const struct gt_story *story, const struct gt_passes *passes,
 	ret->end = training_end(story, passes);
 	ret->confidence = confidence(story, ret);
 	ret->setup = ret->starts[0];
-	if (passes->count >= 3 && ret->confidence >= 0.5)
+	if (passes->count >= LEAST && ret->confidence >= CONFIDENT)
 		ret->source = GT_STEPS_INFERRED;
 	free(opening.chains);
 	free(opening.evidence);
@@ -431,11 +427,25 @@ static void from_marks(const struct gt_story *story, struct gt_boundaries *ret)
 		last = tick->text;
 		*GT_PUSH(ret->starts, ret->count) = tick->position + 1;
 	}
-	if (!ret->count)
-		return;
-	ret->source = GT_STEPS_MARKS;
-	ret->confidence = 1;
-	ret->setup = ret->starts[0];
+	if (ret->count)
+		ret->source = GT_STEPS_MARKS;
+}
+
+/* Neither marks nor backward passes: loops, and what repeats. */
+static void from_loops(const struct gt_story *story, struct gt_boundaries *ret)
+{
+	void (*ways[])(const struct gt_story *, struct gt_boundaries *) = {gt_loop_steps,
+									   gt_period_steps};
+
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]) && !ret->source; i++) {
+		ways[i](story, ret);
+		if (ret->source)
+			ret->confidence = confidence(story, ret);
+		if (ret->source && ret->count >= LEAST && ret->confidence >= CONFIDENT)
+			return;
+		free(ret->starts);
+		*ret = (struct gt_boundaries){.end = ret->end};
+	}
 }
 
 struct gt_boundaries gt_boundaries_of(const struct gt_story *story, const struct gt_passes *passes)
@@ -443,12 +453,17 @@ struct gt_boundaries gt_boundaries_of(const struct gt_story *story, const struct
 	struct gt_boundaries ret = {.end = story->exit};
 
 	from_marks(story, &ret);
-	if (ret.count)
-		return ret;
-	if (passes->count)
+	if (!ret.source)
+		gt_nvtx_steps(story, passes, &ret);
+	if (ret.source) {
+		ret.confidence = 1;
+	} else if (passes->count) {
 		infer(story, passes, &ret);
-	else
-		ret.setup = first_module_call(story, story->exit);
+		return ret;
+	} else {
+		from_loops(story, &ret);
+	}
+	ret.setup = ret.count ? ret.starts[0] : first_module_call(story, story->exit);
 	return ret;
 }
 

@@ -2,7 +2,7 @@
 /*
  * Where the steps of a training begin: from marks of the program or NVTX ranges, where there are
  * some, else inferred from the backward passes and the call chains that led to them, else from a
- * loop's jumps back.
+ * loop's jumps back, else from what repeats.
  */
 #ifndef GT_BOUNDARY_H
 #define GT_BOUNDARY_H
@@ -15,6 +15,7 @@ enum gt_step_source {
 	GT_STEPS_NVTX,	   /* ranges */
 	GT_STEPS_INFERRED, /* backward passes */
 	GT_STEPS_LOOP,	   /* jumps of a loop without backward passes */
+	GT_STEPS_PERIOD,   /* what repeats, where nothing else is known */
 };
 
 struct gt_boundaries {

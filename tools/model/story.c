@@ -175,6 +175,7 @@ static void tick(struct making *making, const struct gt_event *event)
 
 	*GT_PUSH(story->ticks, story->tick_count) = (struct gt_tick){
 		.us = event->us,
+		.source = event->addr,
 		.position = (uint32_t)making->order_count - 1,
 		.text = event->aux,
 		.thread = event->thread,
@@ -182,12 +183,19 @@ static void tick(struct making *making, const struct gt_event *event)
 	};
 }
 
-/* What the program said, once: the copies on the lanes of devices are left out. */
-static bool is_tick(const struct gt_trace_lane *lane, const struct gt_event *event)
+/*
+ * What the program said stands on each lane and counts once: on that of the first device, since
+ * order is exact only within a lane.
+ */
+static bool is_tick(const struct gt_trace *trace, size_t lane, const struct gt_event *event)
 {
-	return (event->op == GT_OP_MARK || event->op == GT_OP_PUSH || event->op == GT_OP_POP ||
-		event->op == GT_OP_STEP) &&
-	       (lane->device == GT_DEVICE_HOST || !event->extra);
+	size_t first = 0;
+
+	if (event->op < GT_OP_MARK || event->op > GT_OP_STEP)
+		return false;
+	while (first < trace->lane_count && trace->lanes[first].device == GT_DEVICE_HOST)
+		first++;
+	return first == trace->lane_count || lane == first;
 }
 
 static void add_event(struct making *making, const struct gt_event *event)
@@ -199,7 +207,7 @@ static void add_event(struct making *making, const struct gt_event *event)
 		lane++;
 	if (lane == trace->lane_count)
 		return;
-	if (is_tick(&trace->lanes[lane], event))
+	if (is_tick(trace, lane, event))
 		tick(making, event);
 	if (!counts(&trace->lanes[lane], event->site))
 		return;

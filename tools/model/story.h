@@ -26,10 +26,10 @@ struct gt_life { /* one block */
 	uint8_t category, rule; /* categories.c */
 };
 
-struct gt_tick { /* a step, mark or range of the program's own */
-	uint64_t us;
-	uint32_t position; /* of the last birth or death before it */
-	uint32_t text;	   /* string id, or the step's number */
+struct gt_tick {	     /* a step, mark or range of the program's own */
+	uint64_t us, source; /* source: of ranges, GT_SOURCE_* */
+	uint32_t position;   /* of the last birth or death before it */
+	uint32_t text;	     /* string id, or the step's number */
 	uint16_t thread;
 	uint8_t op; /* enum gt_op */
 };
@@ -49,8 +49,9 @@ struct gt_story {
 	bool *engine;  /* by thread id: runs autograd's engine */
 	bool *caller;  /* calls backward(), or is the process's first thread */
 	size_t thread_count;
-	bool whole;	  /* the history has its beginning */
-	bool free_stacks; /* deaths have stacks */
+	bool whole;	     /* the history has its beginning */
+	bool free_stacks;    /* deaths have stacks */
+	bool python, native; /* some birth has such a stack */
 };
 
 /* 0, or -1 with err: damage, or more events than this can hold. */
