@@ -656,8 +656,7 @@ static void do_alloc(struct writer *w, uint32_t number, const struct gt_block *a
 	}
 	commit(w, number, &e, slot, 1, apply);
 	l->live_slot[l->live_count] = slot;
-	l->live[l->live_count++] = (struct gt_block){e.addr,   e.size,	       e.birth_us, e.site,
-						     e.stream, e.birth_thread, e.space};
+	l->live[l->live_count++] = gt_block_of(&e);
 }
 
 static struct gt_block do_free(struct writer *w, uint32_t number, bool apply)

@@ -346,7 +346,7 @@ Test(symbols, python_frames_take_the_place_of_the_interpreter)
 				     bytes("Linear.forward"),
 				     bytes("/home/u/tr\xe4in\n.py"),
 				     bytes("main")};
-	struct gt_pycode codes[] = {{0}, {1, 2, 0, 1}, {3, 4, 0, 1}};
+	struct gt_pycode codes[] = {{0}, {1, 2, 0, 1, false}, {3, 4, 0, 1, false}};
 	struct gt_pynode pynodes[] = {{0}, {0, 2, 25, 0}, {1, 1, 114, 0}};
 	struct gt_module modules[] = {{.start = 0},
 				      {.path = bytes("/v/site-packages/torch/lib/libtorch_cpu.so")},

@@ -95,6 +95,8 @@ char *gt_fitting(const struct gt_out *out, const char *text, size_t other_column
 
 const char *gt_process_state(const struct gt_trace *trace)
 {
+	if (trace->snapshot)
+		return "snapshot";
 	if (trace->running)
 		return "running";
 	return trace->header.exit_us ? "exited" : "killed";
@@ -156,10 +158,19 @@ static struct events count_events(const struct gt_trace *trace)
 	return events;
 }
 
+/* A snapshot's totals are those of its end; what was before its history is nowhere. */
 static void print_history(struct gt_out *out, const struct gt_trace *trace)
 {
 	struct events events = count_events(trace);
 
+	if (trace->snapshot) {
+		gt_line(out, GT_RED,
+			"History begins at %.3f of %.3f s, with %llu blocks and segments there.",
+			(double)gt_history_starts(trace) / 1e6, (double)trace->last_us / 1e6,
+			(unsigned long long)events.gone);
+		gt_line(out, GT_PLAIN, "  not known      a higher peak before it");
+		return;
+	}
 	gt_line(out, GT_RED,
 		"History starts at %.3f of %.3f s (ring full: %llu of %llu events are gone).",
 		(double)gt_history_starts(trace) / 1e6, (double)trace->last_us / 1e6,

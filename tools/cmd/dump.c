@@ -11,6 +11,7 @@
 #include "cmd/cmd.h"
 #include "cmd/dump.h"
 #include "read/trace.h"
+#include "torch/open.h"
 
 struct dump {
 	const struct gt_trace *trace;
@@ -260,7 +261,7 @@ int gt_cmd_dump(int argc, char **argv)
 	}
 	if (choice.help)
 		return fputs(usage, stdout) < 0;
-	if (gt_trace_open(argv[optind], choice.flags, &trace, &err)) {
+	if (gt_open(argv[optind], choice.flags, &trace, &err)) {
 		fprintf(stderr, "gputrace: %s\n", err.text);
 		return err.status;
 	}

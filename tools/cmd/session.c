@@ -12,6 +12,7 @@
 #include "model/steps.h"
 #include "model/callers.h"
 #include "model/xalloc.h"
+#include "torch/open.h"
 
 /* ---- operands to paths -------------------------------------------------------------------------
  */
@@ -80,8 +81,8 @@ int gt_session_open(const struct gt_args *args, struct gt_session *ret)
 		struct gt_error err = {0};
 
 		input->frames = args->frames;
-		if (gt_trace_open(session.paths[i], args->partial ? GT_OPEN_PARTIAL : 0,
-				  &input->trace, &err)) {
+		if (gt_open(session.paths[i], args->partial ? GT_OPEN_PARTIAL : 0, &input->trace,
+			    &err)) {
 			input->trace = NULL;
 			status = gt_message_error(&err);
 		}

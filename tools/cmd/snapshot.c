@@ -117,12 +117,17 @@ static uint64_t first_event(const struct shot *shot, const struct device *device
 	return behind - (uint64_t)(shot->share * (double)(behind - held));
 }
 
-/* Put what lived before the first event told into the segments. */
+/*
+ * Put what lived before the first event told into the segments. torch leaves it to the viewer to find
+ * that out, and so do we of a snapshot of torch's.
+ */
 static int load_start(struct shot *shot, const struct device *device, struct gt_segments *segments,
 		      struct gt_error *err)
 {
 	uint64_t first = first_event(shot, device);
 	struct gt_moment moment;
+
+	const gt_watch watch = shot->trace->snapshot ? NULL : gt_viz_change;
 
 	if (first <= 1)
 		return 0;
@@ -130,7 +135,7 @@ static int load_start(struct shot *shot, const struct device *device, struct gt_
 	if (gt_moment_get(shot->trace, device->lane_index, first - 1, UINT64_MAX, &moment, err))
 		return -1;
 	gt_viz_remark(shot->viz, OLDER);
-	gt_segments_load(segments, moment.blocks, moment.block_count, gt_viz_change, shot->viz);
+	gt_segments_load(segments, moment.blocks, moment.block_count, watch, shot->viz);
 	gt_viz_remark(shot->viz, NULL);
 	gt_moment_clear(&moment);
 	return 0;
@@ -171,6 +176,8 @@ static int tell_history(struct shot *shot, const struct device *device,
 			continue;
 		gt_segments_apply(segments, event, gt_viz_change, shot->viz);
 		tell_refusal(shot, event);
+		if (shot->trace->snapshot && event->op == GT_OP_MARK)
+			gt_viz_taken(shot->viz, event->us, event->size);
 	}
 	gt_cursor_free(cursor);
 	return err->status ? -1 : 0;
@@ -200,7 +207,8 @@ static int tell_device(struct shot *shot, struct device *device, struct gt_error
 	if (!rc)
 		rc = tell_history(shot, device, segments, err);
 	gt_segments_list(segments, &device->list);
-	gt_viz_taken(shot->viz, device->us, used(&device->list));
+	if (!shot->trace->snapshot) /* torch does not tell the one that is being taken */
+		gt_viz_taken(shot->viz, device->us, used(&device->list));
 	gt_segments_free(segments);
 	return rc;
 }
@@ -247,8 +255,14 @@ static void tell_settings(struct shot *shot, const struct gt_symbols *symbols)
 
 	set(shot, "recorded_by", "gputrace");
 	set(shot, "moment", when_name(shot->when));
-	set(shot, "requested_size", "not recorded: sizes are those of the blocks, rounded up");
-	set(shot, "history", shot->cut ? "the beginning is gone: see user_metadata" : "complete");
+	if (!shot->trace->snapshot)
+		set(shot, "requested_size",
+		    "not recorded: sizes are those of the blocks, rounded up");
+	if (shot->trace->snapshot)
+		set(shot, "history", shot->cut ? "its beginning was not recorded" : "complete");
+	else
+		set(shot, "history",
+		    shot->cut ? "the beginning is gone: see user_metadata" : "complete");
 	if (conf)
 		gt_viz_setting(shot->viz, "PYTORCH_CUDA_ALLOC_CONF", conf->text, conf->length);
 	tell_missing(shot, symbols);

@@ -16,7 +16,7 @@
 struct linking {
 	const struct gt_trace *trace;
 	struct gt_feature_table *features;
-	uint32_t *links; /* of each native node; SEVERAL */
+	uint32_t *links; /* of each stack, by gt_symbols_place; SEVERAL */
 	uint32_t current;
 };
 
@@ -36,6 +36,11 @@ static const struct gt_site_def *site_of(const struct gt_trace *trace, const str
 				       ? &trace->lanes[i].site_defs[event->site]
 				       : NULL;
 	return NULL;
+}
+
+static uint32_t *link_of(const struct linking *linking, const struct gt_site_def *site)
+{
+	return &linking->links[gt_symbols_place(linking->trace, site->native, site->python)];
 }
 
 /* Is the site's thread one of autograd's? */
@@ -81,7 +86,7 @@ static void take_event(struct linking *linking, const struct gt_event *event)
 		return;
 	if (is_worker(linking, site)) {
 		if (linking->current)
-			meet(&linking->links[site->native], linking->current);
+			meet(link_of(linking, site), linking->current);
 		return;
 	}
 	call = call_of(linking, site);
@@ -120,7 +125,7 @@ static void meet_site(struct linking *linking, const struct gt_site_def *site)
 
 static void fill_site(struct linking *linking, const struct gt_site_def *site)
 {
-	uint32_t *link = &linking->links[site->native];
+	uint32_t *link = link_of(linking, site);
 
 	if (!*link && is_worker(linking, site))
 		*link = linking->current;
@@ -128,24 +133,26 @@ static void fill_site(struct linking *linking, const struct gt_site_def *site)
 
 static void tell(struct gt_symbols *symbols, const struct linking *linking)
 {
-	for (uint32_t i = 1; i < linking->trace->node_count; i++)
-		if (linking->links[i] && linking->links[i] != SEVERAL)
-			gt_symbols_link(symbols, i, linking->links[i]);
-}
+	const struct gt_trace *trace = linking->trace;
 
-static bool has_python(const struct gt_trace *trace)
-{
-	return trace->pynode_count > 1 && trace->node_count > 1;
+	for (size_t l = 0; l < trace->lane_count; l++)
+		for (size_t s = 1; s < trace->lanes[l].site_count; s++) {
+			const struct gt_site_def *site = &trace->lanes[l].site_defs[s];
+			const uint32_t link = *link_of(linking, site);
+
+			if (link && link != SEVERAL)
+				gt_symbols_link(symbols, site, link);
+		}
 }
 
 void gt_callers_link(struct gt_symbols *symbols, const struct gt_trace *trace)
 {
 	struct linking linking = {.trace = trace};
 
-	if (!has_python(trace))
+	if (trace->pynode_count <= 1)
 		return;
 	linking.features = gt_feature_table_new(symbols);
-	linking.links = gt_xcalloc(trace->node_count, sizeof(*linking.links));
+	linking.links = gt_xcalloc(gt_symbols_places(trace), sizeof(*linking.links));
 	if (linking.features) {
 		each_site(&linking, meet_site);
 		if (linking.current == SEVERAL)

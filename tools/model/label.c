@@ -74,7 +74,8 @@ bool gt_frame_is_user(const struct gt_frame *frame)
 {
 	if (frame->kind == GT_FRAME_PYTHON)
 		return gt_library_of_python(frame->file) == GT_LIBRARY_USER;
-	return frame->kind != GT_FRAME_MARKER && *frame->file &&
+	/* a file but no module: torch named it, and did not say whose it is */
+	return frame->kind != GT_FRAME_MARKER && *frame->file && *frame->module &&
 	       gt_library_of_object(frame->module) == GT_LIBRARY_USER &&
 	       gt_library_of_frame(frame->function, frame->file) == GT_LIBRARY_USER;
 }

@@ -22,15 +22,16 @@ struct range {
 
 struct block {
 	struct range range;
+	uint64_t requested;
 	uint32_t site;
 	uint16_t stream;
-	bool pending; /* its end has been told: streams still use it */
+	bool pending; /* its free has been told: streams still use it */
 };
 
 struct extent { /* a segment */
 	struct range range;
 	uint64_t granule; /* size of its mappings; 0 = not made of mappings */
-	uint32_t site;
+	uint32_t site, pool_id;
 	uint16_t stream;
 	bool pool;   /* else it holds one block, itself */
 	bool orphan; /* made for a torch block that lies in no segment */
@@ -44,6 +45,8 @@ struct gt_segments {
 	void *data;
 	uint64_t us; /* of the event being applied */
 	uint32_t free_site;
+	bool half; /* see GT_FREE_HALF; so is the next */
+	uint64_t later;
 	struct block ended; /* the torch block that ended last */
 };
 
@@ -82,35 +85,44 @@ static struct extent *holder(const struct gt_segments *segments, uint64_t addr, 
 
 /* ---- telling ------------------------------------------------------------------------------- */
 
-static void tell(struct gt_segments *segments, enum gt_change_kind kind, const struct range *range,
-		 uint32_t site, uint16_t stream)
+static void tell(struct gt_segments *segments, struct gt_change *change, enum gt_change_kind kind,
+		 const struct range *range)
 {
-	struct gt_change change = {
-		.us = segments->us,
-		.kind = kind,
-		.stream = stream,
-		.site = site,
-		.free_site = segments->free_site,
-		.addr = range->addr,
-		.size = range->size,
-	};
-
+	change->us = segments->us;
+	change->kind = kind;
+	change->free_site = segments->free_site;
+	change->addr = range->addr;
+	change->size = range->size;
 	if (segments->watch)
-		segments->watch(segments->data, &change);
+		segments->watch(segments->data, change);
 }
 
 static void tell_extent(struct gt_segments *segments, enum gt_change_kind kind,
 			const struct extent *extent)
 {
-	tell(segments, kind, &extent->range, extent->site, extent->stream);
+	struct gt_change change = {
+		.stream = extent->stream, .site = extent->site, .pool = extent->pool_id};
+
+	tell(segments, &change, kind, &extent->range);
+}
+
+static void tell_block(struct gt_segments *segments, enum gt_change_kind kind,
+		       const struct block *block)
+{
+	struct gt_change change = {.stream = block->stream,
+				   .site = block->site,
+				   .requested = block->requested,
+				   .later = segments->later,
+				   .half = segments->half};
+
+	tell(segments, &change, kind, &block->range);
 }
 
 /* ---- ends ---------------------------------------------------------------------------------- */
 
 static void end_block(struct gt_segments *segments, struct block *block)
 {
-	if (!block->pending)
-		tell(segments, GT_BLOCK_FREE, &block->range, block->site, block->stream);
+	tell_block(segments, block->pending ? GT_BLOCK_SETTLED : GT_BLOCK_FREE, block);
 	tdelete(block, &segments->blocks, by_range);
 	segments->block_count--;
 	free(block);
@@ -163,6 +175,7 @@ static void begin_driver(struct gt_segments *segments, const struct gt_block *bl
 		.range = {block->addr, block->size},
 		.site = block->site,
 		.stream = block->stream,
+		.pool_id = block->pool,
 		.pool = !(mask & GT_MASK_IN_USE),
 	};
 	struct extent *extent;
@@ -195,6 +208,8 @@ static void begin_mapping(struct gt_segments *segments, const struct gt_block *b
 		.range = {block->addr, block->size},
 		.granule = block->size,
 		.site = block->site,
+		.stream = block->stream,
+		.pool_id = block->pool,
 		.pool = true,
 	};
 	struct extent *left, *right;
@@ -202,7 +217,8 @@ static void begin_mapping(struct gt_segments *segments, const struct gt_block *b
 	end_extents_in(segments, block->addr, block->size);
 	left = run_at(segments, block->addr - 1, block->size);
 	right = run_at(segments, block->addr + block->size, block->size);
-	value.stream = left ? left->stream : right ? right->stream : 0;
+	if (left || right)
+		value.stream = left ? left->stream : right->stream;
 	tell_extent(segments, GT_SEGMENT_MAP, &value);
 	if (left) {
 		value.range.addr = left->range.addr;
@@ -279,10 +295,15 @@ static void begin_torch(struct gt_segments *segments, const struct gt_block *fro
 	extent->pool = true;
 	extent->stream = from->stream;
 	block = gt_xcalloc(1, sizeof(*block));
-	*block = (struct block){{from->addr, from->size}, from->site, from->stream, false};
+	*block = (struct block){
+		.range = {from->addr, from->size},
+		.requested = from->requested,
+		.site = from->site,
+		.stream = from->stream,
+	};
 	insert(&segments->blocks, block);
 	segments->block_count++;
-	tell(segments, GT_BLOCK_ALLOC, &block->range, block->site, block->stream);
+	tell_block(segments, GT_BLOCK_ALLOC, block);
 }
 
 static void end_torch(struct gt_segments *segments, uint64_t addr)
@@ -312,6 +333,7 @@ static void begin_pending(struct gt_segments *segments, uint64_t addr)
 	block->pending = true;
 	insert(&segments->blocks, block);
 	segments->block_count++;
+	tell_block(segments, GT_BLOCK_PENDING, block);
 }
 
 static void end_pending(struct gt_segments *segments, uint64_t addr)
@@ -358,18 +380,14 @@ static void end(struct gt_segments *segments, const struct gt_event *event)
 void gt_segments_apply(struct gt_segments *segments, const struct gt_event *event, gt_watch watch,
 		       void *data)
 {
-	struct gt_block block = {
-		.addr = event->addr,
-		.size = event->size,
-		.site = event->site,
-		.stream = event->stream,
-		.space = event->space,
-	};
+	struct gt_block block = gt_block_of(event);
 
 	segments->watch = watch;
 	segments->data = data;
 	segments->us = event->us;
 	segments->free_site = event->free_site;
+	segments->half = event->op == GT_OP_FREE && event->aux == GT_FREE_HALF;
+	segments->later = event->op == GT_OP_FREE ? event->extra : 0;
 	if (event->op == GT_OP_ALLOC || event->op == GT_OP_UNFREE)
 		begin(segments, &block);
 	else if (event->op == GT_OP_FREE || event->op == GT_OP_IMPLICIT_FREE)
@@ -401,6 +419,8 @@ void gt_segments_load(struct gt_segments *segments, const struct gt_block *block
 	segments->watch = watch;
 	segments->data = data;
 	segments->free_site = 0;
+	segments->half = false;
+	segments->later = 0;
 	for (i = 0; i < count; i++)
 		order[i] = &blocks[i];
 	qsort(order, count, sizeof(*order), by_birth);
@@ -462,6 +482,7 @@ static struct gt_segment describe(const struct extent *extent)
 		.addr = extent->range.addr,
 		.size = extent->range.size,
 		.site = extent->site,
+		.pool_id = extent->pool_id,
 		.stream = extent->stream,
 		.pool = extent->pool,
 		.expandable = extent->granule != 0,
@@ -478,6 +499,8 @@ static void add_piece(struct gt_segment_list *list, struct gt_segment *segment,
 	list->pieces[(size_t)(segment->pieces - list->pieces) + segment->piece_count++] = *piece;
 	segment->used += piece->used ? piece->size : 0;
 	segment->pending += piece->pending ? piece->size : 0;
+	if (piece->used || piece->pending)
+		segment->requested += piece->requested ? piece->requested : piece->size;
 }
 
 static struct gt_piece room(uint64_t from, uint64_t to)
@@ -500,14 +523,26 @@ static void fill(struct gt_segment_list *list, struct gt_segment *segment,
 		piece = room(at, block->range.addr);
 		add_piece(list, segment, &piece);
 		at = block->range.addr + block->range.size;
-		piece = (struct gt_piece){block->range.addr, block->range.size, block->site,
-					  block->stream,     !block->pending,	block->pending};
+		piece = (struct gt_piece){
+			.addr = block->range.addr,
+			.size = block->range.size,
+			.requested = block->requested,
+			.site = block->site,
+			.stream = block->stream,
+			.used = !block->pending,
+			.pending = block->pending,
+		};
 		add_piece(list, segment, &piece);
 	}
 	piece = room(at, stop);
 	if (!segment->pool)
-		piece = (struct gt_piece){segment->addr,   segment->size, segment->site,
-					  segment->stream, true,	  false};
+		piece = (struct gt_piece){
+			.addr = segment->addr,
+			.size = segment->size,
+			.site = segment->site,
+			.stream = segment->stream,
+			.used = true,
+		};
 	add_piece(list, segment, &piece);
 }
 

@@ -24,6 +24,8 @@ enum gt_change_kind {
 	GT_SEGMENT_UNMAP,
 	GT_BLOCK_ALLOC,
 	GT_BLOCK_FREE,
+	GT_BLOCK_PENDING, /* right behind its free: a stream still uses it */
+	GT_BLOCK_SETTLED, /* and now none does */
 };
 
 struct gt_change {
@@ -32,13 +34,18 @@ struct gt_change {
 	uint16_t stream;    /* id; of a new segment 0 until its first block is there */
 	uint32_t site;	    /* of the segment or block */
 	uint32_t free_site; /* of the event that ended it, 0 = unknown */
+	uint32_t pool;	    /* of a segment that begins: of the gt_trace's pools */
 	uint64_t addr, size;
+	uint64_t requested; /* of a block; 0 = not known */
+	uint64_t later;	    /* of a block's free: see GT_FREE_HALF */
+	bool half;
 };
 
 typedef void (*gt_watch)(void *data, const struct gt_change *change);
 
 struct gt_piece { /* a block, or the room between blocks */
 	uint64_t addr, size;
+	uint64_t requested; /* 0 = not known */
 	uint32_t site;
 	uint16_t stream;
 	bool used;
@@ -47,7 +54,8 @@ struct gt_piece { /* a block, or the room between blocks */
 
 struct gt_segment {
 	uint64_t addr, size, used, pending;
-	uint32_t site;
+	uint64_t requested; /* of used and pending blocks; those of unknown request count whole */
+	uint32_t site, pool_id;
 	uint16_t stream;
 	bool pool;  /* subdivided by an allocator */
 	bool small; /* of torch's pool for small blocks */

@@ -128,15 +128,7 @@ static void death(struct making *making, size_t lane, const struct gt_event *eve
 {
 	struct key key = {GT_KEY(event->addr, event->space), lane};
 	struct alive *alive = find_alive(making, key);
-	struct gt_block block = {
-		.addr = event->addr,
-		.size = event->size,
-		.birth_us = event->birth_us,
-		.site = event->site,
-		.thread = event->birth_thread,
-		.stream = event->stream,
-		.space = event->space,
-	};
+	struct gt_block block = gt_block_of(event);
 	uint32_t number = alive ? alive->life : add_older(making, lane, &block);
 	struct gt_life *life = life_at(making, number);
 
@@ -345,8 +337,12 @@ static void find_threads(struct gt_story *story)
 	story->thread_count = trace->thread_count + 1;
 	story->engine = gt_xcalloc(story->thread_count, sizeof(*story->engine));
 	story->caller = gt_xcalloc(story->thread_count, sizeof(*story->caller));
-	for (size_t i = 1; i < trace->thread_count; i++)
+	for (size_t i = 1; i < trace->thread_count; i++) {
 		story->caller[i] = trace->threads[i].tid == trace->header.pid;
+		/* of a snapshot with Python's frames alone nothing else tells */
+		story->engine[i] =
+			trace->snapshot && !strncmp(trace->threads[i].name.text, "pt_autograd", 11);
+	}
 	for (size_t i = 0; i < story->life_count; i++) {
 		const struct gt_life *life = &story->lives[i];
 		uint32_t bits = gt_story_birth(story, life)->bits;

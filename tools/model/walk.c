@@ -79,24 +79,11 @@ static void set_clear(struct walk *walk)
 	}
 }
 
-static struct gt_block block_of(const struct gt_event *event)
-{
-	return (struct gt_block){
-		.addr = event->addr,
-		.size = event->size,
-		.birth_us = event->birth_us,
-		.site = event->site,
-		.stream = event->stream,
-		.thread = event->birth_thread,
-		.space = event->space,
-	};
-}
-
 static void undo(struct walk *walk, const struct gt_event *event)
 {
 	int sign = gt_op_effect(event->op);
 	unsigned int mask = gt_site_mask(walk->lane, event->site);
-	struct gt_block block = block_of(event);
+	struct gt_block block = gt_block_of(event);
 
 	if (sign > 0)
 		set_remove(walk, GT_KEY(event->addr, event->space));

@@ -96,8 +96,9 @@ struct gt_viz {
 	uint32_t no_frames;
 	const struct gt_trace_lane *lane; /* of the device being written */
 	uint32_t *site_memos;		  /* its sites' stacks */
-	struct gt_change *held;		  /* segments whose stream is not known yet */
+	struct gt_change *held;		  /* segments whose stream is not known yet, or unmaps */
 	size_t held_count;
+	struct gt_change owed; /* a free whose second half is not told yet; size 0 = none */
 	const char *remark;
 	uint64_t last_us, events;
 	enum part part;
@@ -186,7 +187,8 @@ static uint32_t write_stack(struct gt_viz *viz, const struct gt_stack *stack)
 static uint32_t stack_of(struct gt_viz *viz, uint32_t site)
 {
 	const struct gt_site_def *def = &viz->lane->site_defs[site];
-	struct gt_stack stack = gt_symbols_stack(viz->symbols, def->native, def->python);
+	const enum gt_frames which = viz->trace->snapshot ? GT_FRAMES_THREAD : GT_FRAMES_MERGED;
+	struct gt_stack stack = gt_symbols_frames(viz->symbols, def->native, def->python, which);
 	struct stack_memo *memo;
 
 	if (!stack.count) {
@@ -225,7 +227,10 @@ static uint64_t stream_handle(const struct gt_viz *viz, uint16_t id)
 	return id < viz->trace->stream_count ? viz->trace->streams[id].handle : 0;
 }
 
-/* Times never go back, whatever a trace says: the viewer takes the order of the list. */
+/*
+ * Times never go back, whatever a trace says: the viewer takes the order of the list. Snapshots of
+ * old versions of torch have no times, and none are made up.
+ */
 static void begin_event(struct gt_viz *viz, enum word action, uint64_t us)
 {
 	if (us > viz->last_us)
@@ -233,15 +238,27 @@ static void begin_event(struct gt_viz *viz, enum word action, uint64_t us)
 	viz->events++;
 	gt_pickle_dict(viz->pickle);
 	pair_word(viz, WORD_action, action);
-	pair_int(viz, WORD_time_us, viz->trace->header.real_us + viz->last_us);
+	if (viz->trace->header.real_us || !viz->trace->snapshot)
+		pair_int(viz, WORD_time_us, viz->trace->header.real_us + viz->last_us);
 }
 
+static void pair_pool(struct gt_viz *viz, enum word key, uint32_t id)
+{
+	static const struct gt_pool_def none;
+	const struct gt_pool_def *pool =
+		id < viz->trace->pool_count ? &viz->trace->pools[id] : &none;
+
+	word(viz, key);
+	gt_pickle_pair(viz->pickle, (int64_t)pool->first, (int64_t)pool->second);
+}
+
+/* torch says of a block what was requested, where that is known. */
 static void put_event(struct gt_viz *viz, enum word action, const struct gt_change *change,
 		      uint32_t site)
 {
 	begin_event(viz, action, change->us);
 	pair_int(viz, WORD_addr, change->addr);
-	pair_int(viz, WORD_size, change->size);
+	pair_int(viz, WORD_size, change->requested ? change->requested : change->size);
 	pair_int(viz, WORD_stream, stream_handle(viz, change->stream));
 	pair_frames(viz, site);
 	if (viz->remark) {
@@ -249,6 +266,22 @@ static void put_event(struct gt_viz *viz, enum word action, const struct gt_chan
 		gt_pickle_text(viz->pickle, viz->remark);
 	}
 	gt_pickle_close(viz->pickle);
+}
+
+/* The second half of a free: at once, or when its streams are done. */
+static void put_completed(struct gt_viz *viz)
+{
+	if (viz->owed.size)
+		put_event(viz, WORD_free_completed, &viz->owed, viz->owed.free_site);
+	viz->owed.size = 0;
+}
+
+static void put_free(struct gt_viz *viz, const struct gt_change *change)
+{
+	if (!change->half)
+		put_event(viz, WORD_free_requested, change, change->free_site);
+	viz->owed = *change;
+	viz->owed.us += change->later;
 }
 
 static void put_change(struct gt_viz *viz, const struct gt_change *change)
@@ -264,8 +297,11 @@ static void put_change(struct gt_viz *viz, const struct gt_change *change)
 		put_event(viz, WORD_alloc, change, change->site);
 		break;
 	case GT_BLOCK_FREE:
-		/* side by side: the viewer makes one "free" of them */
-		put_event(viz, WORD_free_requested, change, change->free_site);
+		put_free(viz, change);
+		break;
+	case GT_BLOCK_PENDING:
+		break;
+	case GT_BLOCK_SETTLED:
 		put_event(viz, WORD_free_completed, change, change->free_site);
 		break;
 	case GT_SEGMENT_FREE:
@@ -277,12 +313,28 @@ static void put_change(struct gt_viz *viz, const struct gt_change *change)
 	}
 }
 
+/* Pieces that were mapped, or unmapped, by one call are one event, as torch has it. */
+static bool joins(const struct gt_change *run, const struct gt_change *next)
+{
+	return run->kind == next->kind && run->us == next->us && run->site == next->site &&
+	       run->free_site == next->free_site && run->stream == next->stream &&
+	       run->addr + run->size == next->addr;
+}
+
 static void put_held(struct gt_viz *viz)
 {
-	size_t i;
+	size_t i, k;
 
-	for (i = 0; i < viz->held_count; i++)
-		put_change(viz, &viz->held[i]);
+	put_completed(viz);
+	for (i = 0; i < viz->held_count; i = k) {
+		struct gt_change *run = &viz->held[i];
+
+		for (k = i + 1; k < viz->held_count && run->kind != GT_SEGMENT_ALLOC &&
+				joins(run, &viz->held[k]);
+		     k++)
+			run->size += viz->held[k].size;
+		put_change(viz, run);
+	}
 	viz->held_count = 0;
 }
 
@@ -294,6 +346,8 @@ static void learn_stream(struct gt_viz *viz, const struct gt_change *block)
 	for (i = 0; i < viz->held_count; i++) {
 		struct gt_change *held = &viz->held[i];
 
+		if (held->kind == GT_SEGMENT_UNMAP)
+			continue;
 		if (held->kind == GT_SEGMENT_MAP || block->addr - held->addr < held->size)
 			held->stream = block->stream;
 	}
@@ -302,8 +356,15 @@ static void learn_stream(struct gt_viz *viz, const struct gt_change *block)
 void gt_viz_change(void *data, const struct gt_change *change)
 {
 	struct gt_viz *viz = data;
+	const bool hold = change->kind == GT_SEGMENT_ALLOC || change->kind == GT_SEGMENT_MAP ||
+			  change->kind == GT_SEGMENT_UNMAP;
 
-	if (change->kind == GT_SEGMENT_ALLOC || change->kind == GT_SEGMENT_MAP) {
+	if (change->kind == GT_BLOCK_PENDING && viz->owed.addr == change->addr)
+		viz->owed.size = 0;
+	put_completed(viz);
+	if (hold && viz->held_count && viz->held[0].kind != change->kind)
+		put_held(viz);
+	if (hold) {
 		*GT_PUSH(viz->held, viz->held_count) = *change;
 		return;
 	}
@@ -344,12 +405,19 @@ void gt_viz_remark(struct gt_viz *viz, const char *remark)
 
 /* ---- segments ------------------------------------------------------------------------------ */
 
+static uint64_t requested_of(const struct gt_piece *piece)
+{
+	if (!piece->used && !piece->pending)
+		return 0;
+	return piece->requested ? piece->requested : piece->size;
+}
+
 static void put_piece(struct gt_viz *viz, const struct gt_piece *piece)
 {
 	gt_pickle_dict(viz->pickle);
 	pair_int(viz, WORD_address, piece->addr);
 	pair_int(viz, WORD_size, piece->size);
-	pair_int(viz, WORD_requested_size, piece->used ? piece->size : 0);
+	pair_int(viz, WORD_requested_size, requested_of(piece));
 	pair_word(viz, WORD_state,
 		  piece->used	   ? WORD_active_allocated
 		  : piece->pending ? WORD_active_pending_free
@@ -363,7 +431,7 @@ static void put_sizes(struct gt_viz *viz, const struct gt_segment *segment)
 	pair_int(viz, WORD_total_size, segment->size);
 	pair_int(viz, WORD_allocated_size, segment->used);
 	pair_int(viz, WORD_active_size, segment->used + segment->pending);
-	pair_int(viz, WORD_requested_size, segment->used);
+	pair_int(viz, WORD_requested_size, segment->requested);
 }
 
 static void put_segment(struct gt_viz *viz, const struct gt_segment *segment)
@@ -376,8 +444,7 @@ static void put_segment(struct gt_viz *viz, const struct gt_segment *segment)
 	put_sizes(viz, segment);
 	pair_int(viz, WORD_stream, stream_handle(viz, segment->stream));
 	pair_word(viz, WORD_segment_type, segment->small ? WORD_small : WORD_large);
-	word(viz, WORD_segment_pool_id);
-	gt_pickle_pair(viz->pickle, 0, 0);
+	pair_pool(viz, WORD_segment_pool_id, segment->pool_id);
 	word(viz, WORD_is_expandable);
 	gt_pickle_bool(viz->pickle, segment->expandable);
 	pair_frames(viz, segment->site);

@@ -8,21 +8,6 @@
 #include <string.h>
 #include "read/reader.h"
 
-enum {
-	INFOS,
-	STRINGS,
-	MODULES,
-	NODES,
-	PYCODES,
-	PYNODES,
-	THREADS,
-	STREAMS,
-	DEVICES,
-	CONTEXTS,
-	NAMES,
-	SOURCES
-};
-
 struct defs {
 	struct gt_trace *trace;
 	struct gt_reader *reader;
@@ -50,35 +35,31 @@ static struct gt_block_of_text *new_text_block(struct gt_reader *reader, size_t 
 	return block;
 }
 
-/*
- * Text outlives the buffer that its record was read into; one terminator more, because consumers
- * print it. Blocks are never moved, so pointers into them stay.
- */
-static const char *keep_text(struct defs *d, const uint8_t *text, uint32_t length,
-			     struct gt_bytes *ret)
+/* One terminator more, because consumers print it. */
+int gt_text_keep(struct gt_reader *reader, const void *text, uint32_t length, struct gt_bytes *ret)
 {
-	struct gt_block_of_text *block = d->reader->text;
+	struct gt_block_of_text *block = reader->text;
 	const size_t need = (size_t)length + 1;
 
 	if (!block || block->size - block->used < need)
-		block = new_text_block(d->reader, need > 65536 ? need : 65536);
+		block = new_text_block(reader, need > 65536 ? need : 65536);
 	if (!block)
-		return no_memory;
+		return -1;
 	ret->text = block->text + block->used;
 	ret->length = length;
 	memcpy(block->text + block->used, text, length);
 	block->text[block->used + length] = 0;
 	block->used += need;
-	return NULL;
+	return 0;
 }
 
-/* The next element of a table, zeroed, or NULL. */
-#define ADD(d, table, which)                                                                      \
-	(gt_grow(&(d)->trace->table##s, &(d)->reader->capacity[which], (d)->trace->table##_count, \
-		 sizeof(*(d)->trace->table##s))                                                   \
-		 ? NULL                                                                           \
-		 : memset(&(d)->trace->table##s[(d)->trace->table##_count++], 0,                  \
-			  sizeof(*(d)->trace->table##s)))
+static const char *keep_text(struct defs *d, const uint8_t *text, uint32_t length,
+			     struct gt_bytes *ret)
+{
+	return gt_text_keep(d->reader, text, length, ret) ? no_memory : NULL;
+}
+
+#define ADD(d, table, which) GT_ADD((d)->trace, table, which)
 
 /* ---- one function per kind of record: NULL, or what is wrong with it ------------------------- */
 
@@ -205,7 +186,7 @@ static const char *add_pycode(struct defs *d, const void *rec, const uint8_t *te
 	code = ADD(d, pycode, PYCODES);
 	if (!code)
 		return no_memory;
-	*code = (struct gt_pycode){r->file, r->name, r->qualname, r->first_line};
+	*code = (struct gt_pycode){r->file, r->name, r->qualname, r->first_line, false};
 	return NULL;
 }
 
@@ -225,7 +206,7 @@ static const char *add_pynode(struct defs *d, const void *rec, const uint8_t *te
 	return NULL;
 }
 
-static int grow_sites(struct gt_lane_sites *sites)
+int gt_sites_grow(struct gt_lane_sites *sites)
 {
 	if (gt_grow(&sites->defs, &sites->capacity, sites->count, sizeof(*sites->defs)))
 		return -1;
@@ -245,7 +226,7 @@ static const char *add_site(struct defs *d, const void *rec, const uint8_t *text
 		return bad_order;
 	if (r->native >= d->trace->node_count || r->python >= d->trace->pynode_count)
 		return bad_reference;
-	if (grow_sites(sites))
+	if (gt_sites_grow(sites))
 		return no_memory;
 	sites->defs[r->index] = (struct gt_site_def){r->native, r->python, r->api, r->space,
 						     r->mask & ((1u << GT_TOTALS) - 1)};
@@ -423,18 +404,19 @@ static int read_extent(struct defs *d, const struct gt_extent *e, struct gt_erro
 	return rc;
 }
 
-/* Entry 0 of each table that is indexed by an id from 1. */
-static int add_zero_entries(struct defs *d)
+int gt_defs_begin(struct gt_trace *trace)
 {
-	bool whole = ADD(d, string, STRINGS) && ADD(d, module, MODULES) && ADD(d, node, NODES) &&
-		     ADD(d, pycode, PYCODES) && ADD(d, pynode, PYNODES) &&
-		     ADD(d, thread, THREADS) && ADD(d, stream, STREAMS) &&
-		     !keep_text(d, (const uint8_t *)"", 0, &d->trace->strings[0]) &&
-		     !keep_text(d, (const uint8_t *)"", 0, &d->trace->threads[0].name) &&
-		     !keep_text(d, (const uint8_t *)"", 0, &d->trace->modules[0].path);
+	struct gt_reader *reader = trace->reader;
+	bool whole = GT_ADD(trace, string, STRINGS) && GT_ADD(trace, module, MODULES) &&
+		     GT_ADD(trace, node, NODES) && GT_ADD(trace, pycode, PYCODES) &&
+		     GT_ADD(trace, pynode, PYNODES) && GT_ADD(trace, thread, THREADS) &&
+		     GT_ADD(trace, stream, STREAMS) && GT_ADD(trace, pool, POOLS) &&
+		     !gt_text_keep(reader, "", 0, &trace->strings[0]) &&
+		     !gt_text_keep(reader, "", 0, &trace->threads[0].name) &&
+		     !gt_text_keep(reader, "", 0, &trace->modules[0].path);
 
 	for (size_t i = 0; whole && i < GT_MAX_LANES; i++)
-		whole = !grow_sites(&d->reader->sites[i]);
+		whole = !gt_sites_grow(&reader->sites[i]);
 	return whole ? 0 : -1;
 }
 
@@ -452,7 +434,7 @@ int gt_defs_read(struct gt_trace *trace, const struct gt_extents *extents, struc
 	size_t count = 0;
 	int rc = 0;
 
-	if (!sorted || add_zero_entries(&d))
+	if (!sorted || gt_defs_begin(trace))
 		rc = gt_fail_memory(err, trace->path);
 	for (size_t i = 0; !rc && i < extents->count; i++) {
 		if (extents->at[i].kind == GT_EXTENT_DEFS)
@@ -490,4 +472,5 @@ void gt_defs_free(struct gt_trace *trace)
 	free(trace->names);
 	free(trace->sources);
 	free(trace->reports);
+	free(trace->pools);
 }

@@ -9,6 +9,7 @@
  *   defs.c     definitions                                        lanes.c    snapshot of a lane
  *   replay.c   snapshot -> state after one event                  trace.c    gt_trace_open
  *   follow.c   a running process                                  check.c    derived against stored
+ *   build.c    a trace from something else than a trace file
  *
  * The file is hostile and may change under us: everything is copied to private memory first,
  * checked there, and used from there. Nothing is allocated from a number in the file unless the
@@ -187,6 +188,38 @@ struct gt_block_of_text { /* text lives in a list of these */
 	size_t used, size;
 	char text[];
 };
+/* Tables of definitions, in gt_reader.capacity. */
+enum gt_table {
+	GT_TABLE_INFOS,
+	GT_TABLE_STRINGS,
+	GT_TABLE_MODULES,
+	GT_TABLE_NODES,
+	GT_TABLE_PYCODES,
+	GT_TABLE_PYNODES,
+	GT_TABLE_THREADS,
+	GT_TABLE_STREAMS,
+	GT_TABLE_DEVICES,
+	GT_TABLE_CONTEXTS,
+	GT_TABLE_NAMES,
+	GT_TABLE_SOURCES,
+	GT_TABLE_POOLS,
+	GT_TABLE_COUNT,
+};
+/* The next element of a table, zeroed, or NULL. */
+#define GT_ADD(trace, table, which)                                                \
+	(gt_grow(&(trace)->table##s, &(trace)->reader->capacity[GT_TABLE_##which], \
+		 (trace)->table##_count, sizeof(*(trace)->table##s))               \
+		 ? NULL                                                            \
+		 : memset(&(trace)->table##s[(trace)->table##_count++], 0,         \
+			  sizeof(*(trace)->table##s)))
+/* Entry 0 of each table that is indexed by an id from 1, and site 0 of each lane. 0 or -1. */
+int gt_defs_begin(struct gt_trace *trace);
+int gt_sites_grow(struct gt_lane_sites *sites);
+/*
+ * Text outlives the buffer that it was read into; it lies in blocks that are never moved, so pointers
+ * into them stay. 0 or -1.
+ */
+int gt_text_keep(struct gt_reader *reader, const void *text, uint32_t length, struct gt_bytes *ret);
 /* Fills the tables of the trace; each lane has at least site 0. */
 int gt_defs_read(struct gt_trace *trace, const struct gt_extents *extents, struct gt_error *err);
 int gt_reports_read(struct gt_trace *trace, const struct gt_extents *extents, struct gt_error *err);
@@ -233,8 +266,11 @@ struct gt_reader {
 	struct gt_history *histories; /* beside gt_trace.lanes */
 	struct gt_lane_sites sites[GT_MAX_LANES];
 	struct gt_block_of_text *text;
-	size_t capacity[12]; /* of the tables of definitions, see defs.c */
+	size_t capacity[GT_TABLE_COUNT];
 };
+/* The lanes of the trace from their images, whose histories move. */
+int gt_images_settle(struct gt_trace *trace, struct gt_image *images, size_t count,
+		     struct gt_error *err);
 /* Limits for events of a lane: ids that are defined. */
 void gt_limits_of(const struct gt_trace *trace, uint32_t lane, struct gt_limits *ret);
 

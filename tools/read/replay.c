@@ -42,8 +42,7 @@ static int note_change(struct replay *r, const struct gt_event *e, bool alive)
 		HASH_ADD(hh, r->changes, key, sizeof(key), change);
 	}
 	change->alive = alive;
-	change->block = (struct gt_block){e->addr,   e->size,	      e->birth_us, e->site,
-					  e->stream, e->birth_thread, e->space};
+	change->block = gt_block_of(e);
 	return 0;
 }
 

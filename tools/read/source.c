@@ -187,9 +187,11 @@ static int fail_foreign(const struct gt_source *source, const char *head, size_t
 		p += isprint((unsigned char)head[i]) && head[i] != '"'
 			     ? sprintf(p, "%c", head[i])
 			     : sprintf(p, "\\x%02x", (unsigned char)head[i]);
-	return gt_fail(err, source->path,
-		       "not a gputrace trace (starts with \"%s\"): traces are made by gputrace run",
-		       shown);
+	return gt_fail(
+		err, source->path,
+		"not a gputrace trace (starts with \"%s\"); torch snapshots (.pickle) are read "
+		"too",
+		shown);
 }
 
 /* Version before size: a later version may have another header, and the advice is then different.

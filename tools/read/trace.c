@@ -110,8 +110,8 @@ static void keep_whole(struct gt_trace *trace, size_t i)
 	gt_cursor_free(cursor);
 }
 
-static int settle(struct gt_trace *trace, struct gt_image *images, size_t count,
-		  struct gt_error *err)
+int gt_images_settle(struct gt_trace *trace, struct gt_image *images, size_t count,
+		     struct gt_error *err)
 {
 	struct gt_reader *reader = trace->reader;
 	int rc = 0;
@@ -151,7 +151,7 @@ static int attempt(struct gt_trace *trace, struct gt_error *err)
 	if (!rc)
 		rc = read_definitions(trace, err);
 	if (!rc)
-		rc = settle(trace, images, lanes.count, err);
+		rc = gt_images_settle(trace, images, lanes.count, err);
 	for (size_t i = 0; images && i < lanes.count; i++)
 		gt_image_free(&images[i]);
 	free(images);

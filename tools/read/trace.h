@@ -26,7 +26,8 @@ struct gt_event { /* an event, decoded */
 	uint64_t addr, size;
 	uint64_t birth_us;
 	uint64_t extra;
-	uint32_t lane, site, free_site, aux;
+	uint64_t requested; /* as of its block */
+	uint32_t lane, site, free_site, aux, pool;
 	uint16_t thread, birth_thread, stream;
 	uint8_t op;    /* enum gt_op */
 	uint8_t space; /* enum gt_space */
@@ -38,7 +39,31 @@ struct gt_block { /* a live block */
 	uint32_t site; /* index in its lane */
 	uint16_t stream, thread;
 	uint8_t space;
+	uint32_t pool;	    /* of the gt_trace's pools; 0 = not in one of its own, or not known */
+	uint64_t requested; /* of torch, before it rounded up; 0 = not known */
 };
+
+/*
+ * In a torch snapshot a free has two halves, and its extra says how many microseconds later the second
+ * was told. aux GT_FREE_HALF: history began between the two, only the second was.
+ */
+#define GT_FREE_HALF 1u
+
+/* The block that an event begins or ends. */
+static inline struct gt_block gt_block_of(const struct gt_event *event)
+{
+	return (struct gt_block){
+		.addr = event->addr,
+		.size = event->size,
+		.birth_us = event->birth_us,
+		.site = event->site,
+		.stream = event->stream,
+		.thread = event->birth_thread,
+		.space = event->space,
+		.pool = event->pool,
+		.requested = event->requested,
+	};
+}
 
 struct gt_bytes { /* text with its length: NUL terminated too, but may hold NULs */
 	const char *text;
@@ -62,6 +87,7 @@ struct gt_node {     /* native frame */
 struct gt_pycode {
 	uint32_t file, name, qualname; /* indexes into strings; 0 = "" */
 	int32_t first_line;
+	bool native; /* no Python: another recorder joined the two stacks, and gave it its name */
 };
 
 struct gt_pynode {
@@ -113,6 +139,10 @@ struct gt_source_def {
 	int32_t line;
 };
 
+struct gt_pool_def { /* of torch: the pool of a graph, or a MemPool */
+	uint64_t first, second;
+};
+
 struct gt_info {
 	struct gt_bytes key, value;
 };
@@ -137,8 +167,9 @@ struct gt_trace_lane { /* after event ctr's seq; everything here agrees with eve
 struct gt_trace {
 	const char *path;
 	struct gt_header header;
-	bool partial;	  /* read with GT_OPEN_PARTIAL from a cut file: totals are not complete */
-	bool running;	  /* its process is alive on this machine */
+	bool partial;  /* read with GT_OPEN_PARTIAL from a cut file: totals are not complete */
+	bool running;  /* its process is alive on this machine */
+	bool snapshot; /* a torch snapshot: of the driver and of other processes nothing is known */
 	uint64_t last_us; /* of the last event of any lane */
 
 	struct gt_info *infos;
@@ -165,6 +196,8 @@ struct gt_trace {
 	size_t name_count;
 	struct gt_source_def *sources;
 	size_t source_count;
+	struct gt_pool_def *pools;
+	size_t pool_count;
 	struct gt_report *reports; /* by state (number) */
 	size_t report_count;
 	struct gt_trace_lane *lanes; /* by lane number, only those that exist */

@@ -12,7 +12,7 @@ struct gt_symbols {
 	struct gt_naming *naming;
 	struct gt_sources *sources;
 	struct gt_symbols_stack *stacks;
-	uint32_t *links; /* Python nodes by native node; NULL = none */
+	uint32_t *links; /* Python nodes by gt_symbols_place; NULL = none */
 };
 
 #endif

@@ -77,6 +77,27 @@ static const char *string_of(const struct gt_trace *trace, struct gt_text *text,
 	return gt_text_clean(text, string->text, string->length);
 }
 
+/*
+ * A frame of C++ that torch named: the file is a source file, an object, or "??". Only an object that
+ * is nobody else's says that the code is the user's; a source file may be anyone's.
+ */
+static void judge_native(struct gt_known *known)
+{
+	const char *function = known->frame.function, *file = known->frame.file;
+
+	known->frame.kind = GT_FRAME_NATIVE;
+	known->named = strcmp(function, "??") != 0 && function[0];
+	if (strstr(file, ".so")) {
+		known->frame.module = file;
+		known->library = gt_library_of_object(file);
+	} else if (strstr(function, "at::") || strstr(function, "torch::") ||
+		   strstr(function, "c10::")) {
+		known->library = GT_LIBRARY_TORCH;
+	} else {
+		known->library = GT_LIBRARY_SYSTEM;
+	}
+}
+
 struct gt_known gt_merge_python(const struct gt_trace *trace, struct gt_text *text,
 				const struct gt_pynode *node)
 {
@@ -93,6 +114,8 @@ struct gt_known gt_merge_python(const struct gt_trace *trace, struct gt_text *te
 		.kind = GT_FRAME_PYTHON,
 	};
 	known.library = gt_library_of_python(known.frame.file);
+	if (code.native)
+		judge_native(&known);
 	return known;
 }
 

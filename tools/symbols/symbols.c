@@ -96,10 +96,13 @@ static size_t choose(const struct gt_known_list *list)
 	return named < list->count || !list->count ? named : 0;
 }
 
-/* The Python stack for which another thread's native stack works, 0 = none. */
-static uint32_t link_of(const struct gt_symbols *symbols, uint32_t native)
+/* The Python stack for which another thread's stack works, 0 = none. */
+static uint32_t link_of(const struct gt_symbols *symbols, struct stack_key key)
 {
-	return symbols->links && native < symbols->trace->node_count ? symbols->links[native] : 0;
+	const size_t place = gt_symbols_place(symbols->trace, key.native, key.python);
+
+	return symbols->links && place < gt_symbols_places(symbols->trace) ? symbols->links[place]
+									   : 0;
 }
 
 static void collect(struct gt_symbols *symbols, struct stack_key key, struct gt_known_list *list)
@@ -107,7 +110,7 @@ static void collect(struct gt_symbols *symbols, struct stack_key key, struct gt_
 	uint32_t native = key.which == GT_FRAMES_PYTHON ? 0 : key.native;
 	uint32_t python = key.which == GT_FRAMES_NATIVE ? 0 : key.python;
 	bool linked = key.which == GT_FRAMES_MERGED || key.which == GT_FRAMES_PYTHON;
-	uint32_t link = linked ? link_of(symbols, key.native) : 0;
+	uint32_t link = linked ? link_of(symbols, key) : 0;
 
 	gt_merge_frames(symbols->trace, symbols->naming, symbols->text, native, python, list);
 	if (!link)
@@ -167,14 +170,15 @@ const struct gt_frame *gt_symbols_user_frame(struct gt_symbols *symbols, uint32_
 	return stack && stack->user < stack->count ? &stack->frames[stack->user] : NULL;
 }
 
-void gt_symbols_link(struct gt_symbols *symbols, uint32_t native, uint32_t python)
+void gt_symbols_link(struct gt_symbols *symbols, const struct gt_site_def *worker, uint32_t python)
 {
 	const struct gt_trace *trace = symbols->trace;
+	const size_t place = gt_symbols_place(trace, worker->native, worker->python);
 
 	if (!symbols->links)
-		symbols->links = calloc(trace->node_count, sizeof(*symbols->links));
-	if (symbols->links && native < trace->node_count && python < trace->pynode_count)
-		symbols->links[native] = python;
+		symbols->links = calloc(gt_symbols_places(trace), sizeof(*symbols->links));
+	if (symbols->links && place < gt_symbols_places(trace) && python < trace->pynode_count)
+		symbols->links[place] = python;
 }
 
 /* ---- owner --------------------------------------------------------------------------------- */

@@ -49,8 +49,23 @@ struct gt_stack gt_symbols_frames(struct gt_symbols *symbols, uint32_t native, u
 /* Ask the servers of $DEBUGINFOD_URLS for debug information too. */
 void gt_symbols_use_servers(void);
 
-/* Native stacks of a thread that works for another one: that one's Python stack goes behind theirs. */
-void gt_symbols_link(struct gt_symbols *symbols, uint32_t native, uint32_t python);
+/*
+ * Stacks of a thread that works for another one: that one's Python stack goes behind theirs. They are
+ * known by their native node, or by the other one where there is no native stack of its own.
+ */
+void gt_symbols_link(struct gt_symbols *symbols, const struct gt_site_def *worker, uint32_t python);
+
+/* Place of a stack in an array for all of them, of gt_symbols_places elements. */
+static inline size_t gt_symbols_place(const struct gt_trace *trace, uint32_t native,
+				      uint32_t python)
+{
+	return native ? native : trace->node_count + python;
+}
+
+static inline size_t gt_symbols_places(const struct gt_trace *trace)
+{
+	return trace->node_count + trace->pynode_count;
+}
 
 /* A line of a source file as it was in the run, without blanks around it; "" = not known. */
 const char *gt_symbols_source(struct gt_symbols *symbols, const char *file, int line);

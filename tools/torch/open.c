@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See open.h. A pickle shows itself by its first bytes; everything else is left to the reader of
+ * traces, which says what it found. The pickle is read whole: it is no log that grows. Called by
+ * cmd/session.c and cmd/dump.c.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "torch/events.h"
+#include "torch/open.h"
+
+struct file {
+	uint8_t *bytes;
+	size_t length;
+};
+
+static int fail(struct gt_error *err, const char *path, const char *text)
+{
+	err->status = 3;
+	snprintf(err->text, sizeof(err->text), "%s: %s", path, text);
+	return -1;
+}
+
+static size_t read_some(int fd, uint8_t *to, size_t length)
+{
+	size_t done = 0;
+	ssize_t n;
+
+	while (done < length) {
+		n = read(fd, to + done, length - done);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			break;
+		done += (size_t)n;
+	}
+	return done;
+}
+
+/* Not a pickle, or nothing that can be opened: false, and no word about it. */
+static bool is_pickle(int fd)
+{
+	uint8_t head[4];
+	size_t length = read_some(fd, head, sizeof(head));
+
+	return gt_looks_pickled(head, length) && !lseek(fd, 0, SEEK_SET);
+}
+
+static int read_whole(int fd, const char *path, struct file *ret, struct gt_error *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) || !S_ISREG(st.st_mode))
+		return fail(err, path, "not a regular file");
+	ret->bytes = malloc((size_t)st.st_size + 1);
+	if (!ret->bytes)
+		return fail(err, path, "not enough memory to read it");
+	ret->length = read_some(fd, ret->bytes, (size_t)st.st_size);
+	return 0;
+}
+
+static int refused(const char *path, const struct gt_unpickle_error *why, struct gt_error *err)
+{
+	err->status = 3;
+	if (why->memory)
+		return fail(err, path, "not enough memory to read it");
+	if (why->code)
+		snprintf(err->text, sizeof(err->text),
+			 "%s: refused at byte %llu: %s: this pickle would run code when loaded, "
+			 "and a torch snapshot is only data",
+			 path, (unsigned long long)why->offset, why->text);
+	else
+		snprintf(err->text, sizeof(err->text),
+			 "%s: damaged at byte %llu: %s: copy it again, or dump the snapshot again",
+			 path, (unsigned long long)why->offset, why->text);
+	return -1;
+}
+
+static int tell(const char *path, struct gt_values *values, struct gt_trace **ret,
+		struct gt_error *err)
+{
+	struct gt_build *build = gt_build_new(path);
+	struct gt_torch torch = {0};
+	int rc;
+
+	if (!build)
+		return fail(err, path, "not enough memory to read it");
+	rc = gt_torch_read(path, values, build, &torch, err);
+	if (!rc && gt_torch_tell(&torch, build))
+		rc = fail(err, path, "not enough memory to read it");
+	gt_torch_clear(&torch);
+	gt_values_clear(values); /* before the lanes are made: they are the larger half */
+	if (rc) {
+		gt_build_free(build);
+		return rc;
+	}
+	return gt_build_end(build, ret, err);
+}
+
+static int open_pickle(int fd, const char *path, struct gt_trace **ret, struct gt_error *err)
+{
+	struct gt_unpickle_error why;
+	struct gt_values values = {0};
+	struct file file = {0};
+	int rc = read_whole(fd, path, &file, err);
+
+	if (!rc && gt_unpickle(file.bytes, file.length, &values, &why))
+		rc = refused(path, &why, err);
+	if (!rc)
+		rc = tell(path, &values, ret, err);
+	gt_values_clear(&values);
+	free(file.bytes);
+	return rc;
+}
+
+int gt_open(const char *path, unsigned int flags, struct gt_trace **ret, struct gt_error *err)
+{
+	/* O_NONBLOCK: a FIFO must give an error, not wait for a writer */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	bool pickle = fd >= 0 && is_pickle(fd);
+	int rc;
+
+	err->status = 0;
+	rc = pickle ? open_pickle(fd, path, ret, err) : gt_trace_open(path, flags, ret, err);
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
