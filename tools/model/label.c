@@ -156,27 +156,38 @@ static bool put_chain(FILE *text, struct gt_stack stack, enum form form)
 	return count > 0;
 }
 
+/* The name of an autograd node in a frame: "AddmmBackward0::apply"; NULL = it has none. */
+static const char *node_in(const struct gt_frame *frame)
+{
+	static const char generated[] = "torch::autograd::generated::", marker[] = "[node ";
+
+	if (strncmp(frame->function, generated, sizeof(generated) - 1) == 0)
+		return frame->function + sizeof(generated) - 1;
+	if (frame->kind == GT_FRAME_MARKER &&
+	    strncmp(frame->function, marker, sizeof(marker) - 1) == 0)
+		return frame->function + sizeof(marker) - 1;
+	return NULL;
+}
+
 /*
- * Backward runs on a thread of its own. The operation whose gradient it computes is "Addmm" of
- * "torch::autograd::generated::AddmmBackward0::apply"; where nothing better is known, "" for a
- * stack that is backward at all. NULL: it is not.
+ * Backward runs on a thread of its own. The operation whose gradient it computes is "Addmm" of the
+ * node AddmmBackward0; where nothing better is known, "" for a stack that is backward at all. NULL:
+ * it is not.
  */
 static const char *operation(struct gt_stack stack, int *ret_length)
 {
-	static const char prefix[] = "torch::autograd::generated::";
 	const char *found = NULL;
 
 	*ret_length = 0;
 	for (size_t i = 0; i < stack.count; i++) {
-		const char *function = stack.frames[i].function;
-		const char *end = strstr(function, "Backward");
+		const char *name = node_in(&stack.frames[i]);
+		const char *end = name ? strstr(name, "Backward") : NULL;
 
-		if (strncmp(function, prefix, sizeof(prefix) - 1) == 0 && end) {
-			function += sizeof(prefix) - 1;
-			*ret_length = (int)(end - function);
-			return function;
+		if (end) {
+			*ret_length = (int)(end - name);
+			return name;
 		}
-		if (strcmp(function, "torch::autograd::Engine::thread_main") == 0)
+		if (strcmp(stack.frames[i].function, "torch::autograd::Engine::thread_main") == 0)
 			found = "";
 	}
 	return found;
