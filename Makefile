@@ -13,6 +13,7 @@
 O	?= build
 PREFIX	?= /usr/local
 PYTHON	?= python3
+VERSION	:= $(shell sed -n 's/^\#define GT_TOOL_VERSION "\(.*\)"/\1/p' tools/main.c)
 
 WARN	:= -Wall -Wextra -Werror -Wno-unused-parameter -Wstrict-prototypes -Wmissing-prototypes \
 	   -Wshadow -Wpointer-arith -Wundef
@@ -31,7 +32,7 @@ CHECKS	:=
 
 # The simulator's part first: others ask whether it can be built.
 PARTS := preload/preload.mk tools/tools.mk tests/sim/sim.mk
-include $(PARTS) $(filter-out $(PARTS),$(sort $(wildcard tests/*.mk tests/*/*.mk docs/*.mk)))
+include $(PARTS) $(filter-out $(PARTS),$(sort $(wildcard tests/*.mk tests/*/*.mk docs/*/*.mk .packaging/*.mk)))
 
 all: $(ALL)
 
@@ -50,15 +51,28 @@ deps-more:: deps-apt
 dest	:= $(DESTDIR)$(PREFIX)
 headers	:= $(wildcard include/gputrace/*.h)
 
-install: $(O)/libgputrace.so $(O)/gputrace
-	$(Q)install -d -m 755 $(dest)/bin $(dest)/lib $(dest)/include/gputrace
-	$(Q)install -m 755 $(O)/gputrace $(dest)/bin
-	$(Q)install -m 755 $(O)/libgputrace.so $(dest)/lib
-	$(Q)install -m 644 $(headers) $(dest)/include/gputrace
+# FROM:TO of every file; a page of section N goes to manN.
+INSTALLED = $(O)/gputrace:bin/gputrace $(O)/libgputrace.so:lib/libgputrace.so \
+	$(foreach h,$(headers),$(h):$(h)) $(O)/gputrace.pc:share/pkgconfig/gputrace.pc \
+	$(foreach p,$(MAN_PAGES),$(p):share/man/man$(patsubst .%,%,$(suffix $(p)))/$(notdir $(p))) \
+	tools/completion/gputrace.bash:share/bash-completion/completions/gputrace \
+	tools/completion/_gputrace:share/zsh/site-functions/_gputrace
+from	= $(firstword $(subst :, ,$(1)))
+to	= $(dest)/$(lastword $(subst :, ,$(1)))
+
+install: $(O)/libgputrace.so $(O)/gputrace $(O)/gputrace.pc $(MAN_PAGES)
+	$(Q)umask 022; $(foreach f,$(INSTALLED),install -D -m $(if $(filter bin/% lib/lib%,$(lastword \
+		$(subst :, ,$(f)))),755,644) $(call from,$(f)) $(call to,$(f)) &&) true
+	$(if $(MAN_PAGES),,$(Q)echo "no manual pages: help2man or lowdown is missing (make deps)")
 
 uninstall:
-	$(Q)rm -f $(dest)/bin/gputrace $(dest)/lib/libgputrace.so $(headers:%=$(dest)/%)
+	$(Q)rm -f $(foreach f,$(INSTALLED),$(call to,$(f)))
 	$(Q)[ ! -d $(dest)/include/gputrace ] || rmdir $(dest)/include/gputrace
+
+$(O)/gputrace.pc: FORCE
+	$(Q)mkdir -p $(@D)
+	$(Q)printf '%s\n' 'prefix=$(PREFIX)' 'Name: gputrace' 'Version: $(VERSION)' 'Cflags: -I$${prefix}/include' \
+		'Description: names for steps, ranges and moments in the GPU memory traces of gputrace' >$@
 
 clean:
 	$(Q)rm -rf $(O)
