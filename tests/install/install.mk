@@ -5,3 +5,9 @@ CHECKS += install
 .PHONY: check-install
 check-install: all
 	$(Q)O=$(O) MAKE="$(MAKE)" CC="$(CC)" tests/install/run
+
+# Longer, and only as root: the packages in roots of three releases.
+DEPS += debootstrap zlib1g-dev liblzma-dev libbz2-dev
+.PHONY: check-packages
+check-packages: all
+	$(Q)O=$(O) MAKE="$(MAKE)" tests/install/packages
