@@ -69,6 +69,7 @@ struct opening {
 	uint32_t *chains; /* of each pass: number of the first pass with the same chain */
 	bool *evidence;	  /* of each pass: an optimizer ran between the one before and it */
 	bool *opens;
+	bool zeroes_first; /* frees have no stack, and those before a step's start are its own */
 };
 
 static void number_chains(struct opening *opening)
@@ -199,6 +200,17 @@ static void merge_steps(struct opening *opening)
 
 /* ---- where in the gap the step begins -------------------------------------------------------- */
 
+/* The last event that a backward pass or an optimizer made: what follows is no training. */
+static uint32_t training_end(const struct gt_story *story, const struct gt_passes *passes)
+{
+	uint32_t last = passes->count ? passes->passes[passes->count - 1].last : 0;
+
+	for (uint32_t p = last + 1; p < story->exit; p++)
+		if (!gt_story_is_death(story, p) && gt_story_at(story, p)->bits & GT_IN_OPTIMIZER)
+			last = p;
+	return last + 1;
+}
+
 static bool is_birth_in(const struct opening *opening, uint32_t position)
 {
 	return !gt_story_is_death(opening->story, position) &&
@@ -241,15 +253,65 @@ static uint32_t birth_with(const struct opening *opening, uint32_t from, uint32_
 	return 0;
 }
 
+/* Where no call chain is known: what this pass needs, and the one after does not, is made first. */
+static uint32_t needed_birth(const struct opening *opening, uint32_t from, size_t pass)
+{
+	const struct gt_passes *passes = opening->passes;
+	uint32_t begin = passes->passes[pass].first;
+	uint32_t after = pass + 1 < passes->count ? passes->passes[pass + 1].last : GT_NEVER;
+
+	for (uint32_t p = from; p < begin; p++) {
+		uint32_t died = gt_story_life(opening->story, p)->died;
+
+		if (is_birth_in(opening, p) && died > begin && died <= after)
+			return p;
+	}
+	return begin;
+}
+
+/*
+ * A free without a stack, of a block that the optimizer did not make: an old batch or zero_grad().
+ * Whether it is the last of a step or the first of the next shows only where the trace ends.
+ */
+static uint32_t before_frees(const struct opening *opening, uint32_t start, uint32_t after)
+{
+	while (start > after && gt_story_is_death(opening->story, start - 1) &&
+	       gt_story_life(opening->story, start - 1)->born <= after)
+		start--;
+	return start;
+}
+
 static uint32_t begin_of(const struct opening *opening, size_t pass)
 {
 	const struct gt_pass *before = &opening->passes->passes[pass - 1];
 	uint32_t to = opening->passes->passes[pass].first;
 	uint32_t at = earlier_event(opening, before->last + 1, to, before->chain);
 
+	if (!opening->story->python)
+		return needed_birth(opening, before->last + 1, pass);
 	if (!at)
 		at = tied_event(opening, before->last + 1, to, before->chain);
+	if (at && opening->zeroes_first)
+		at = before_frees(opening, at, before->last);
 	return at ? at : to;
+}
+
+/*
+ * zero_grad() at the end of a step frees gradients after the last step, too; at its beginning it
+ * does not, and what is freed next is whatever the program lets go first.
+ */
+static bool zeroes_first(const struct gt_story *story, const struct gt_passes *passes)
+{
+	uint32_t last = passes->passes[passes->count - 1].first;
+
+	for (uint32_t p = training_end(story, passes); p < story->exit; p++) {
+		const struct gt_life *life = gt_story_life(story, p);
+
+		if (gt_story_is_death(story, p) &&
+		    !(gt_story_birth(story, life)->bits & GT_IN_OPTIMIZER))
+			return life->born < last;
+	}
+	return true;
 }
 
 /* Stack of the first birth of the step that begins there. */
@@ -274,6 +336,8 @@ static uint32_t first_start(const struct opening *opening, uint32_t second)
 	uint32_t anchor = opening->passes->passes[0].first, at = 0;
 	const struct gt_features *stack = second ? opener(opening, second) : NULL;
 
+	if (!opening->story->python)
+		return needed_birth(opening, 1, 0);
 	if (stack && stack->id)
 		at = birth_with(opening, 1, anchor, stack);
 	return at ? at : first_module_call(opening->story, anchor);
@@ -380,17 +444,6 @@ static double confidence(const struct gt_story *story, const struct gt_boundarie
 
 /* ---- training without marks ------------------------------------------------------------------ */
 
-/* The last event that a backward pass or an optimizer made: what follows is no training. */
-static uint32_t training_end(const struct gt_story *story, const struct gt_passes *passes)
-{
-	uint32_t last = passes->count ? passes->passes[passes->count - 1].last : 0;
-
-	for (uint32_t p = last + 1; p < story->exit; p++)
-		if (!gt_story_is_death(story, p) && gt_story_at(story, p)->bits & GT_IN_OPTIMIZER)
-			last = p;
-	return last + 1;
-}
-
 static void infer(const struct gt_story *story, const struct gt_passes *passes,
 		  struct gt_boundaries *ret)
 {
@@ -403,6 +456,7 @@ static void infer(const struct gt_story *story, const struct gt_passes *passes,
 	find_evidence(&opening);
 	find_openings(&opening);
 	merge_steps(&opening);
+	opening.zeroes_first = !story->free_stacks && zeroes_first(story, passes);
 	find_starts(&opening, ret);
 	ret->end = training_end(story, passes);
 	ret->confidence = confidence(story, ret);

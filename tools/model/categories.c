@@ -50,6 +50,12 @@ static bool is_copy(const struct gt_subject *s)
 	return s->bits & GT_HAS_TO_COPY;
 }
 
+/* Without native stacks a copy looks like anything else that the user's line makes. */
+static bool may_be_copy(const struct gt_evidence *ev, const struct gt_subject *s)
+{
+	return is_copy(s) || !ev->story->native;
+}
+
 static bool weight_size(const struct gt_evidence *ev, const struct gt_subject *s)
 {
 	return gt_sizes_have(&ev->weights, s->life->size);
@@ -161,7 +167,7 @@ static bool zeros_in_setup(const struct gt_evidence *ev, const struct gt_subject
 
 static bool copied_weight(const struct gt_evidence *ev, const struct gt_subject *s)
 {
-	return is_user(s) && s->bits & (GT_HAS_TO_COPY | GT_HAS_CLONE) && gt_is_kept(ev, s) &&
+	return is_user(s) && (s->bits & GT_HAS_CLONE || may_be_copy(ev, s)) && gt_is_kept(ev, s) &&
 	       weight_size(ev, s);
 }
 
@@ -201,6 +207,25 @@ static bool kept_from_setup(const struct gt_evidence *ev, const struct gt_subjec
 	return gt_in_setup(ev, s) && gt_is_kept(ev, s);
 }
 
+/* Without native stacks workspaces have no name: they are kept from the first forward. */
+static bool kept_from_forward(const struct gt_evidence *ev, const struct gt_subject *s)
+{
+	return !ev->story->native && s->bits & GT_IN_CALL && s->life->died == GT_NEVER &&
+	       s->next_pass == 0;
+}
+
+static bool kept_without_python(const struct gt_evidence *ev, const struct gt_subject *s)
+{
+	return !ev->story->python && gt_in_setup(ev, s) && gt_is_kept(ev, s);
+}
+
+/* Without Python an optimizer shows only by what it keeps: between passes, for two more of them. */
+static bool state_without_python(const struct gt_evidence *ev, const struct gt_subject *s)
+{
+	return !ev->story->python && s->next_pass && !gt_in_pass(ev, s) &&
+	       s->life->died > pass_start(ev, s->next_pass + 1) && weight_size(ev, s);
+}
+
 static bool gradient(const struct gt_evidence *ev, const struct gt_subject *s)
 {
 	return gt_is_candidate(ev, s) && (!ev->has_weights || weight_size(ev, s));
@@ -218,7 +243,10 @@ static bool candidate(const struct gt_evidence *ev, const struct gt_subject *s)
 
 static bool input_copy(const struct gt_evidence *ev, const struct gt_subject *s)
 {
-	return is_user(s) && is_copy(s) && feeds_backward(ev, s);
+	if (!ev->story->python)
+		return is_copy(s) && !gt_in_pass(ev, s) &&
+		       s->life->died > pass_start(ev, s->next_pass);
+	return is_user(s) && may_be_copy(ev, s) && feeds_backward(ev, s);
 }
 
 static bool scattered(const struct gt_evidence *ev, const struct gt_subject *s)
@@ -332,7 +360,8 @@ static bool read_by_loss(const struct gt_evidence *ev, const struct gt_subject *
 
 static bool seen_by_backward(const struct gt_evidence *ev, const struct gt_subject *s)
 {
-	return s->life->died > pass_start(ev, s->next_pass);
+	return (ev->story->python || ev->story->native) &&
+	       s->life->died > pass_start(ev, s->next_pass);
 }
 
 static bool anything(const struct gt_evidence *ev, const struct gt_subject *s)
@@ -380,6 +409,8 @@ static const struct rule {
 	{"kept-graph", ACTIVATIONS, kept_graph,
 	 "made in backward, freed by autograd in a later backward", false},
 #define FIRST_OF_SIZES 13
+	{"kept-without-python", WEIGHTS, kept_without_python,
+	 "kept from set-up; no Python stacks to tell more", true},
 	{"matches-gradient", WEIGHTS, claimed,
 	 "kept from set-up, one for each gradient of its size", true},
 	{"zeros-of-weight-size", OPTIMIZER, zeros_in_setup,
@@ -391,6 +422,10 @@ static const struct rule {
 	{"resident-data", INPUTS, resident_data, "copied to the device in set-up, and kept", false},
 	{"kept-from-setup", UNKNOWN, kept_from_setup, "kept from set-up; nothing says what for",
 	 false},
+	{"kept-from-forward", UNKNOWN, kept_from_forward,
+	 "kept from the first forward: an output or a workspace; no native stacks tell", false},
+	{"state-without-python", OPTIMIZER, state_without_python,
+	 "a weight's size, made after backward and kept; no Python stacks to tell more", true},
 	{"gradient", GRADIENTS, gradient, "made in backward, alive at its end, a weight's size",
 	 false},
 	{"like-gradient", GRADIENTS, like_gradient,
@@ -482,10 +517,10 @@ void gt_categorize(struct gt_story *story, const struct gt_passes *passes,
 	gt_evidence_make(&ev, story, passes, boundaries);
 	judge(&ev, 0, FIRST_OF_SIZES);
 	gt_evidence_claim(&ev);
-	judge(&ev, FIRST_OF_SIZES, FIRST_OF_SIZES + 1);
+	judge(&ev, FIRST_OF_SIZES, FIRST_OF_SIZES + 2);
 	ev.weights = sizes_of(story, GT_CATEGORY_WEIGHTS, NULL);
 	ev.zeroed = sizes_of(story, GT_CATEGORY_GRADIENTS, "zeroed");
 	ev.has_weights = ev.weights.count > 0;
-	judge(&ev, FIRST_OF_SIZES + 1, RULES);
+	judge(&ev, FIRST_OF_SIZES + 2, RULES);
 	gt_evidence_clear(&ev);
 }

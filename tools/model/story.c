@@ -330,6 +330,29 @@ static void find_features(struct gt_story *story)
 		}
 }
 
+static const struct gt_site_def *site_of(const struct gt_story *story, const struct gt_life *life)
+{
+	return &story->trace->lanes[life->lane].site_defs[life->site];
+}
+
+/*
+ * Without native stacks: autograd's threads are others than those that call it, and Python frames
+ * are seen there only below a checkpoint. A replica's thread has frames of its own.
+ */
+static void guess_engine(struct gt_story *story)
+{
+	for (size_t i = 1; i < story->thread_count; i++)
+		story->engine[i] = !story->caller[i];
+	for (size_t i = 0; i < story->life_count; i++) {
+		const struct gt_life *life = &story->lives[i];
+		uint32_t bits = gt_story_birth(story, life)->bits;
+
+		if (life->thread < story->thread_count && bits & GT_HAS_PYTHON &&
+		    !(bits & (GT_HAS_CHECKPOINT | GT_IN_OPTIMIZER)))
+			story->engine[life->thread] = false;
+	}
+}
+
 static void find_threads(struct gt_story *story)
 {
 	const struct gt_trace *trace = story->trace;
@@ -347,6 +370,8 @@ static void find_threads(struct gt_story *story)
 		const struct gt_life *life = &story->lives[i];
 		uint32_t bits = gt_story_birth(story, life)->bits;
 
+		story->python |= !!(bits & GT_HAS_PYTHON);
+		story->native |= !!site_of(story, life)->native;
 		if (life->thread >= story->thread_count)
 			continue;
 		if (bits & GT_HAS_MAIN)
@@ -354,6 +379,8 @@ static void find_threads(struct gt_story *story)
 		else if (bits & (GT_IN_ROOT | GT_IN_BACKWARD) && !(bits & GT_HAS_ENGINE))
 			story->caller[life->thread] = true;
 	}
+	if (!story->native)
+		guess_engine(story);
 }
 
 /* What exit handlers free was kept: it dies with the process. */
