@@ -9,6 +9,7 @@ import subprocess
 import sys
 import traceback
 
+import growing_check
 import loops_check
 import mlp
 import programs_check
@@ -88,6 +89,7 @@ for fault in FAULTS:
     CASES["fault-" + fault] = (fault in EVERYDAY_FAULTS, check_fault, fault)
 CASES.update(mlp.CASES)
 CASES.update(loops_check.CASES)
+CASES.update(growing_check.CASES)
 CASES.update(programs_check.CASES)
 
 

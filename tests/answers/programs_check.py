@@ -53,7 +53,7 @@ def extras(build):
 def check_program(build, name, **environment):
     if name == "gpt2":
         environment.update(extras(build))
-    traced = Traced(build, "programs.py", name, **environment)
+    traced = Traced(build, "programs.py", name, "5" if name == "gpt2" else "6", **environment)
     lives, steps = traced.lives(), traced.json("steps")["steps"]
     first, last = lives.passes[len(lives.passes) // 2]
     forward, backward = lives.categories(first), lives.categories(last + 1)

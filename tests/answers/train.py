@@ -31,7 +31,7 @@ def make_optimizer(name, parameters, variant):
 
 
 def forward(model, x, variant):
-    if variant != "checkpoint":
+    if not variant.endswith("checkpoint"):
         return model(x)
     middle = checkpoint(model[:4], x, use_reentrant=False)
     return checkpoint(model[4:], middle, use_reentrant=False)
@@ -49,8 +49,9 @@ def plain(model, optimizer, args):
     for _ in range(args.steps):
         x, y = batch()
         optimizer.zero_grad(set_to_none=args.variant != "keep-grads")
-        out = forward(model, x, args.variant)
-        loss = loss_of(out, y, args.loss)
+        with torch.autocast("cuda", torch.bfloat16, enabled=args.variant.startswith("bf16")):
+            out = forward(model, x, args.variant)
+            loss = loss_of(out, y, args.loss)
         loss.backward()
         optimizer.step()
 

@@ -140,17 +140,20 @@ static void add_row(struct gt_table *table, struct gt_input *input, const struct
 
 static void print_table(struct gt_out *out, struct gt_input *input, const struct gt_growth *growth)
 {
+	const enum gt_unit unit = gt_unit_for(growth->bytes);
+	const bool kib = unit == GT_UNIT_KIB;
 	const struct gt_field fields[] = {
 		{"site", "Kept over step ends, by your lines", GT_FIELD_TEXT, GT_SHOW_ALWAYS},
-		{"slope_bytes_per_step", "KiB/step", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
+		{"slope_bytes_per_step", kib ? "KiB/step" : "MiB/step", GT_FIELD_BYTES,
+		 GT_SHOW_ALWAYS},
 		{"steps", NULL, GT_FIELD_TEXT, GT_SHOW_ALWAYS},
-		{"bytes", "now KiB", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
+		{"bytes", kib ? "now KiB" : "now MiB", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
 		{"category", NULL, GT_FIELD_TEXT, GT_SHOW_ALWAYS},
 		{"confidence", NULL, GT_FIELD_TEXT, GT_SHOW_WIDE},
 	};
 	struct gt_table *table = gt_table_new(fields, sizeof(fields) / sizeof(fields[0]));
 
-	gt_table_unit(table, GT_UNIT_KIB);
+	gt_table_unit(table, unit);
 	for (size_t i = 0; i < growth->count; i++)
 		if (growth->growers[i].kind != GT_GROWTH_CACHE)
 			add_row(table, input, &growth->growers[i], !out->terminal, i == 0);

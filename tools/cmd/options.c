@@ -13,6 +13,7 @@
 #include <string.h>
 #include "model/answers.h"
 #include "out/number.h"
+#include "symbols/library.h"
 
 struct option_row {
 	unsigned int bit;
@@ -80,6 +81,13 @@ static int parse_why(struct gt_args *args, const char *value)
 {
 	args->why = value;
 	return 0;
+}
+
+static int parse_mine(struct gt_args *args, const char *value)
+{
+	(void)args;
+	gt_library_mine(value);
+	return *value ? 0 : -1;
 }
 
 static int parse_for(struct gt_args *args, const char *value)
@@ -427,6 +435,8 @@ static const struct option_row options[] = {
 	 "torch (its blocks) or driver (default: what is in use)", parse_level},
 	{GT_OPT_DEVICE, "device", 'd', "N", "only this GPU, as the program numbers it",
 	 parse_device},
+	{GT_OPT_DEVICE, "mine", 0, "GLOB", "which Python files are yours (src/*, */lib/mine/*)",
+	 parse_mine},
 	{GT_OPT_FORMAT, "format", 'f', "FORMAT", "text (default), json, csv or md", parse_format},
 	{GT_OPT_ALL, "all", 'a', NULL, "never cut the answer to the screen", parse_all},
 	{GT_OPT_OUTPUT, "output", 'o', "FILE", "write there", parse_output},

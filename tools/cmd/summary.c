@@ -4,6 +4,7 @@
 #include <string.h>
 #include "cmd/holders.h"
 #include "cmd/oom.h"
+#include "cmd/warnings.h"
 #include "cmd/summary.h"
 #include "model/xalloc.h"
 #include "out/json.h"
@@ -109,10 +110,18 @@ static void print_survived(struct gt_out *out, const struct gt_trace *trace)
 		recovered, caught);
 }
 
+static void print_warnings(struct gt_out *out, const struct gt_warnings *warnings)
+{
+	for (size_t i = 0; i < warnings->count; i++)
+		gt_line(out, GT_RED, "Warning: %s.  gputrace %s FILE", warnings->warnings[i].text,
+			warnings->warnings[i].command);
+}
+
 static int print_one(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)
 {
 	const struct gt_place *tightest = gt_tightest(places, args->total);
 	const struct gt_trace *trace = tightest->input->trace;
+	struct gt_warnings warnings;
 	struct gt_state state;
 	struct gt_rows rows;
 	int status = gt_input_state(tightest->input, tightest->lane_index, args->total,
@@ -127,16 +136,19 @@ static int print_one(struct gt_out *out, const struct gt_args *args, const struc
 		print_process(out, trace);
 	}
 	print_holders(out, args, tightest, &state, &rows,
-		      4 + gt_loss_lines(trace) + places->count + !!trace->report_count);
+		      4 + gt_loss_lines(trace) + places->count + !!trace->report_count +
+			      warnings.count);
 	if (out->format == GT_FORMAT_TEXT) {
 		print_held(out, &state, tightest->lane);
 		for (size_t i = 0; i < places->count; i++)
 			if (&places->places[i] != tightest)
 				print_device_line(out, &places->places[i], args->total);
 		print_survived(out, trace);
+		print_warnings(out, &warnings);
 		gt_print_loss(out, trace);
 		gt_next(out, "next: gputrace at peak FILE     gputrace timeline FILE");
 	}
+	gt_warnings_clear(&warnings);
 	gt_rows_clear(&rows);
 	gt_state_clear(&state);
 	return 0;
@@ -271,7 +283,21 @@ static json_t *json_info(const struct gt_trace *trace, const char *key)
 	return info ? gt_json_text(info->text, info->length) : json_null();
 }
 
-static json_t *json_process(const struct gt_args *args, const struct gt_input *input,
+static json_t *json_warnings(struct gt_input *input, const struct gt_places *places)
+{
+	struct gt_warnings warnings = gt_warnings_of(input, places);
+	json_t *array = json_array();
+
+	for (size_t i = 0; i < warnings.count; i++)
+		json_array_append_new(array,
+				      json_pack("{s:s, s:s, s:s}", "id", warnings.warnings[i].id,
+						"text", warnings.warnings[i].text, "command",
+						warnings.warnings[i].command));
+	gt_warnings_clear(&warnings);
+	return array;
+}
+
+static json_t *json_process(const struct gt_args *args, struct gt_input *input,
 			    const struct gt_places *places)
 {
 	const struct gt_trace *trace = input->trace;
@@ -283,7 +309,7 @@ static json_t *json_process(const struct gt_args *args, const struct gt_input *i
 		if (places->places[i].input == input)
 			json_array_append_new(devices, json_device(&places->places[i]));
 	process = json_pack(
-		"{s:o, s:I, s:I, s:o, s:o, s:o, s:s, s:o, s:b, s:o, s:o, s:I, s:o, s:b, s:o}",
+		"{s:o, s:I, s:I, s:o, s:o, s:o, s:s, s:o, s:b, s:o, s:o, s:I, s:o, s:b, s:o, s:o}",
 		"file", gt_json_name(trace->path), "pid", (json_int_t)trace->header.pid, "ppid",
 		(json_int_t)trace->header.ppid, "command_line", gt_json_name(line), "host",
 		json_info(trace, "host"), "rank", json_info(trace, "env.RANK"), "state",
@@ -292,7 +318,7 @@ static json_t *json_process(const struct gt_args *args, const struct gt_input *i
 		gt_json_seconds(trace->header.stop_us - 1, trace->header.stop_us), "history_starts",
 		gt_json_seconds(gt_history_starts(trace), true), "lost_events",
 		(json_int_t)gt_lost_events(trace), "lost", json_lost(trace), "partial",
-		trace->partial, "devices", devices);
+		trace->partial, "devices", devices, "warnings", json_warnings(input, places));
 	free(line);
 	return process;
 }

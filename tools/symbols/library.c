@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of library.h. Pure functions of names; called for each frame once. The first row that
+ * The table of library.h. Pure functions of names, but for
+ * --mine; called for each frame once. The first row that
  * matches counts. Names are beginnings, because wheels bundle copies with a hash in the name
  * (libgomp-1234.so.1), and they come before folders, because wheels put NVIDIA's libraries and
  * torch's own into the same site-packages.
@@ -8,6 +9,7 @@
 #define _GNU_SOURCE
 #include <stdbool.h>
 #include <string.h>
+#include <fnmatch.h>
 
 #include "symbols/library.h"
 
@@ -85,9 +87,36 @@ enum gt_library gt_library_of_object(const char *path)
 	return library ? library : find(ROWS(by_folder), path, true);
 }
 
+static const char *mine_glob;
+
+void gt_library_mine(const char *glob)
+{
+	mine_glob = glob;
+}
+
+/* "src/x.py" means so in any folder; what starts with a slash is a whole path. */
+static bool is_mine(const char *file)
+{
+	const char *at = file;
+
+	if (*mine_glob == '/')
+		return fnmatch(mine_glob, file, 0) == 0;
+	while (at && fnmatch(mine_glob, at, 0) != 0) {
+		at = strchr(at, '/');
+		at = at ? at + 1 : NULL;
+	}
+	return at;
+}
+
 enum gt_library gt_library_of_python(const char *file)
 {
-	return find(ROWS(by_folder), file, true);
+	enum gt_library found = find(ROWS(by_folder), file, true);
+
+	if (!mine_glob || found == GT_LIBRARY_TORCH)
+		return found;
+	if (is_mine(file))
+		return GT_LIBRARY_USER;
+	return found == GT_LIBRARY_USER ? GT_LIBRARY_PACKAGE : found;
 }
 
 /*

@@ -24,6 +24,10 @@ enum gt_library gt_library_of_frame(const char *function, const char *file);
 
 enum gt_library gt_library_of_python(const char *file);
 
+/* From now on the user's Python files are those that match, "*" and "?" match any; NULL: the
+ * default. Torch's own stay torch's. The text is not copied. */
+void gt_library_mine(const char *glob);
+
 const char *gt_base_name(const char *path);
 
 #endif

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: MIT
+"""Leaks of 1 % and 0.1 % of a step's traffic are found, at their line; healthy programs raise no alarm."""
+from harness import Traced, equal, expect
+from programs_check import TABLE, extras
+
+LEAKS = ("fixed", "variable", "pieces", "sometimes", "sometimes-variable")
+# Habits that keep memory, and the rule that is suspected.
+FAULTS = {"outputs": "kept-tensors", "validation": "kept-graph", "buffer": "growing-buffer"}
+HEALTHY = [("fixed", 1), ("buckets", 1), ("larger", 1), ("sum", 1), ("copies", 1), ("metric", 1)]
+HEALTHY += [("variable", seed) for seed in range(1, 5)]
+HEALTHY += [(kind, seed) for kind in ("cache", "slow_cache", "queue", "evaluation") for seed in (1, 2, 3)]
+EVERYDAY = {"growth-sometimes-variable-0.1", "growth-healthy-slow_cache-1"}
+
+
+def check_leak(build, kind, percent):
+    traced = Traced(build, "growing.py", kind, str(percent / 100))
+    sites = [s for s in traced.json("growth")["sites"] if s["kind"] != "cache"]
+    moved = int(next(line for line in traced.done.stdout.splitlines() if "MOVED" in line).split()[1])
+    expect(sites, "nothing grows")
+    slope = 100 * sum(s["slope_bytes_per_step"] for s in sites) / moved
+    print("# leak of %s %% %-18s at line %d, %.3f %% of the traffic per step, %s" %
+          (percent, kind, sites[0]["where"]["line"], slope, sites[0]["confidence"]))
+    line = traced.line_of("# the leak: pieces" if kind == "pieces" else "# the leak: one block")
+    equal([s["where"]["line"] for s in sites], [line], "lines")
+    expect(0.7 * percent <= slope <= 1.4 * percent, "slope %.3f %%" % slope)
+
+
+def check_habit(build, kind, seed):
+    traced = Traced(build, "growing.py", kind, "0", str(seed))
+    sites = [s for s in traced.json("growth")["sites"] if s["kind"] != "cache"]
+    expect(sites, "nothing grows")
+    print("# %-11s %d sites, rule %s, line %d" % (kind, len(sites), sites[0]["rule"],
+                                                  sites[0]["where"]["line"]))
+    equal(sites[0]["rule"], FAULTS[kind], "rule")
+    line = traced.line_of("# the leak: " + kind)
+    equal({s["where"]["line"] for s in sites}, {line}, "lines")
+    expect("growing.py:%d" % line in traced.first_line("growth"), traced.first_line("growth"))
+
+
+def judge_healthy(traced, name):
+    answer = traced.json("growth")
+    alarms = [s for s in answer["sites"] if s["kind"] != "cache"]
+    caches = [s for s in answer["sites"] if s["kind"] == "cache"]
+    print("# healthy %-16s %d alarms, %d caches named" % (name, len(alarms), len(caches)))
+    equal(alarms, [], "alarms")
+    equal(answer["devices"][0]["enough_steps"], True, "enough steps")
+    equal(traced.json("summary")["processes"][0]["warnings"], [], "warnings")
+    equal(traced.json("oom")["oom"], False, "oom")
+
+
+def check_healthy(build, kind, seed):
+    judge_healthy(Traced(build, "growing.py", kind, "0", str(seed)), "%s %d" % (kind, seed))
+
+
+def check_program(build, name):
+    environment = extras(build) if name == "gpt2" else {}
+    judge_healthy(Traced(build, "programs.py", name, "24", **environment), name)
+
+
+CASES = {}
+for leak in LEAKS:
+    for share in (1, 0.1):
+        CASES["growth-%s-%s" % (leak, share)] = (check_leak, leak, share)
+CASES.update({"growth-fault-" + kind: (check_habit, kind, 1) for kind in FAULTS})
+CASES.update({"growth-fault-validation-%d" % seed: (check_habit, "validation", seed) for seed in (2, 3)})
+CASES.update({"growth-healthy-%s-%d" % case: (check_healthy, *case) for case in HEALTHY})
+CASES.update({"growth-healthy-" + name: (check_program, name) for name in (*TABLE, "gan")})
+CASES = {name: (name in EVERYDAY, *case) for name, case in CASES.items()}
