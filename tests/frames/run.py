@@ -71,6 +71,31 @@ def tree(bench, path):
     expect(len(lines) <= 24 and any("smaller calls (--all)" in line for line in lines), "%d lines" % len(lines))
 
 
+def same_tree(calls, path, wanted):
+    """Each call holds what those in it hold, and what it holds itself; a leaf stands for one path of wanted."""
+    for call in calls:
+        own = call["bytes"] - sum(inside["bytes"] for inside in call["inside"])
+        expect(own >= 0 and call["count"] > 0, "%r" % call["call"])
+        equal(call["inside"], sorted(call["inside"], key=lambda c: (-c["bytes"], c["call"])), "order")
+        here = path + [(call["function"], call["line"])]
+        if own:
+            equal(wanted.pop(own, None), here, "the path to %d bytes" % own)
+        same_tree(call["inside"], here, wanted)
+
+
+def tree_json(bench, path):
+    answer = bench.json("peak", path)
+    equal(answer["trees"], [], "trees without --tree")
+    wanted = {h["bytes"]: [(f["function"], f["line"]) for f in reversed(h["frames"])] for h in answer["holders"]}
+    tree, = bench.json("peak", "--tree", "--full", path)["trees"]
+    equal((tree["call"], tree["bytes"], tree["count"]), (None, 45 * MIB, 9), "the device's row")
+    same_tree(tree["inside"], [], wanted)
+    equal(wanted, {}, "stacks that are not in the tree")
+    user, = bench.json("peak", "--tree", path)["trees"]
+    equal(sorted(c["line"] for c in user["inside"]), sorted(c["line"] for c in user["inside"] if
+          c["file"].endswith("/nest.py") and c["call"].startswith("%s:%d " % (c["file"], c["line"]))), "outermost lines")
+
+
 def halves(bench, path):
     for half, kinds in ("python", {"python"}), ("native", {"native", "inline"}):
         answer = bench.json("peak", "--frames", half, path)
@@ -97,6 +122,39 @@ def hidden(folders):
     except OSError:
         return None
     return prefix if done.returncode == 0 else None
+
+
+def bare_root(bench):
+    """A root folder that holds the tool and what it is linked with, and a command prefix to run in it; or None."""
+    root = os.path.join(bench.dir, "root")
+    listed = subprocess.run(["ldd", bench.tool], capture_output=True, timeout=20).stdout.decode()
+    for path in [bench.tool, *re.findall(r"(/\S+) \(0x", listed)]:
+        os.makedirs(root + os.path.dirname(path), exist_ok=True)
+        shutil.copy(path, root + path)
+    prefix = ["chroot", root] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "chroot", root]
+    try:
+        done = subprocess.run([*prefix, bench.tool, "--version"], capture_output=True, timeout=20)
+    except OSError:
+        return None, None
+    return (root, prefix) if done.returncode == 0 else (None, None)
+
+
+def packed_bare(bench, path):
+    """Packed, and read in a root that holds nothing but the tool and the two traces."""
+    root, prefix = bare_root(bench)
+    if not prefix:
+        skip("packed-in-a-bare-root", "no chroot here")
+        return
+    other = os.path.join(bench.dir, "again.gtrace")
+    shutil.copy(path, other)
+    here = outputs(bench, path, others=[other])
+    for trace in path, other:
+        os.makedirs(root + os.path.dirname(trace), exist_ok=True)
+        bench.text("pack", trace, "-o", root + trace)
+    equal(outputs(bench, path, prefix, [other]), here, "a packed trace in a bare root")
+    shutil.copy(path, root + path)
+    expect(outputs(bench, path, prefix, [other]) != here, "unpacked it reads the same: the test proves nothing")
+    expect(not os.path.exists(root + ROOT + "/tests"), "the program is in the bare root")
 
 
 def outputs(bench, path, prefix=(), others=()):
@@ -358,6 +416,36 @@ def torch_lines(bench, path, script):
     equal(len(untied), 0, "allocations of backward not tied to a line, of %d" % len(backward))
 
 
+def torch_holders(bench, path):
+    """Every holder's row begins with the user's file and line; the screens are as kept for this version."""
+    for holder in bench.json("peak", "--by", "line", path)["holders"]:
+        expect(re.match(r"gpt2\.py:\d+ ", holder["key"]), "a holder is called %r" % holder["key"])
+    version = subprocess.run([os.path.join(ROOT, "tests/torch/python"), "-c", "import torch; print(torch.__version__)"],
+                             capture_output=True, timeout=100).stdout.decode()
+    if not version.startswith("2.11.0"):
+        skip("torch-screens", "kept for PyTorch 2.11.0, this is " + version.strip())
+        return
+    golden("transformer.txt", bench.screen(100, "peak", path, NO_COLOR="1"))
+    golden("transformer-tree.txt", bench.screen(120, "peak", "--tree", "--all", path, NO_COLOR="1"))
+
+
+def leads(calls, names):
+    """Is there a way inwards that passes all these, in order?"""
+    return not names or any(leads(c["inside"], names[names[0] in c["call"]:]) for c in calls)
+
+
+def torch_tree(bench, path):
+    """With --full the merged frames: the user's line, torch's Python, its C++, the allocator."""
+    tree, = bench.json("peak", "--tree", "--full", path)["trees"]
+    expect(leads(tree["inside"], ["gpt2.py:97 main", "gpt2.py:70 train_step", "Module._call_impl", "gpt2.py:64 GPT.forward",
+                                  "Attention.forward", "functional.py", "libtorch_python.so", "at::native::softmax",
+                                  "libc10_cuda.so"]), "no such way")
+    expect(leads(tree["inside"], ["Engine::thread_main", "LogSoftmaxBackward0::apply", "libc10_cuda.so"]) or
+           leads(tree["inside"], ["gpt2.py:72 train_step", "[node LogSoftmaxBackward0]", "Engine::thread_main"]),
+           "no way into backward")
+    expect(not leads(tree["inside"], ["libc10_cuda.so", "gpt2.py"]), "a user's line inside the allocator")
+
+
 def torch_cases(bench):
     script = os.path.join(ROOT, "tests/torch/gpt2.py")
     python = os.path.join(ROOT, "tests/torch/python")
@@ -371,6 +459,9 @@ def torch_cases(bench):
                    env=dict(os.environ, GPUTRACE_DIR=where, LD_PRELOAD=bench.build + "/libgputrace.so"))
     path = glob.glob(where + "/*.gtrace")[0]
     bench.case("torch-lines", torch_lines, path, script)
+    bench.case("torch-holders", torch_holders, path)
+    bench.case("torch-tree", torch_tree, path)
+    bench.case("packed-in-a-bare-root", packed_bare, path)
     modules = {f["module"] for h in bench.json("peak", path)["holders"] for f in h["frames"] if f["module"]}
     torch = {os.path.dirname(m) for m in modules if "/torch/lib/" in m}
     prefix = hidden(sorted(torch) + [os.path.join(ROOT, "tests/torch")])
@@ -389,6 +480,7 @@ def main():
     named = [v for v in paths if int(v.split(".")[1]) >= 11]
     if named:
         bench.case("tree", tree, paths[named[0]])
+        bench.case("tree-json", tree_json, paths[named[0]])
     else:
         skip("tree", "no Python here that knows qualified names, from 3.11 on")
     path = paths[sorted(paths)[0]]

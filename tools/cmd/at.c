@@ -263,7 +263,7 @@ static int json(struct gt_out *out, const struct gt_args *args, const struct gt_
 {
 	static const char *const names[] = {"peak", "oom", "end", "time", "step", NULL, "mark"};
 	json_t *answer = gt_json_answer("at"), *devices = json_array(), *holders = json_array();
-	json_t *why = json_array();
+	json_t *why = json_array(), *trees = json_array();
 	int status = 0;
 
 	for (size_t i = 0; !status && i < places->count; i++) {
@@ -276,6 +276,8 @@ static int json(struct gt_out *out, const struct gt_args *args, const struct gt_
 		append_holders(holders, args, &view);
 		if (args->why)
 			json_array_append_new(why, gt_json_why(view.place, &view.state, args->why));
+		if (args->tree)
+			json_array_append_new(trees, gt_json_tree(args, view.place, &view.state));
 		close_view(&view);
 	}
 	json_object_set_new(answer, "at", json_string(names[args->at.kind]));
@@ -284,6 +286,7 @@ static int json(struct gt_out *out, const struct gt_args *args, const struct gt_
 	json_object_set_new(answer, "devices", devices);
 	json_object_set_new(answer, "holders", sorted(holders));
 	json_object_set_new(answer, "why", why);
+	json_object_set_new(answer, "trees", trees);
 	if (status)
 		json_decref(answer);
 	else

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include "model/tree.h"
 #include "model/xalloc.h"
+#include "out/json.h"
 #include "out/table.h"
 
 struct printing {
@@ -139,4 +140,36 @@ void gt_print_tree(struct gt_out *out, const struct gt_args *args, const struct 
 	gt_table_print(printing.table, out, 0);
 	gt_table_free(printing.table);
 	gt_tree_clear(&tree);
+}
+
+/* ---- JSON ---------------------------------------------------------------------------------------
+ */
+
+static json_t *json_call(const struct gt_tree *tree, bool counted)
+{
+	static const struct gt_frame nowhere = {"", "", "", 0, GT_FRAME_MARKER};
+	const struct gt_frame *frame = tree->frame ? tree->frame : &nowhere;
+	json_t *inside = json_array();
+
+	for (size_t i = 0; i < tree->inside_count; i++)
+		json_array_append_new(inside, json_call(&tree->inside[i], counted));
+	return json_pack("{s:o, s:o, s:o, s:o, s:I, s:o, s:o}", "call",
+			 gt_json_name(tree->text ? tree->text : ""), "function",
+			 gt_json_name(frame->function), "file", gt_json_name(frame->file), "line",
+			 gt_json_number((uint64_t)frame->line, frame->line > 0), "bytes",
+			 (json_int_t)tree->bytes, "count", gt_json_number(tree->count, counted),
+			 "inside", inside);
+}
+
+json_t *gt_json_tree(const struct gt_args *args, const struct gt_place *place,
+		     const struct gt_state *state)
+{
+	struct gt_tree_style style = {args->frames, args->full, false};
+	struct gt_tree tree = gt_tree_of(state, gt_input_symbols(place->input), style);
+	json_t *json = json_call(&tree, state->blocks_known);
+
+	json_object_set_new(json, "pid", json_integer(state->trace->header.pid));
+	json_object_set_new(json, "device", gt_json_ordinal(place->lane->device));
+	gt_tree_clear(&tree);
+	return json;
 }

@@ -20,18 +20,20 @@ struct growing {
 	struct gt_tree_style style;
 };
 
-static struct gt_tree *child(struct gt_tree *tree, const char *text)
+static struct gt_tree *child(struct gt_tree *tree, const char *text, const struct gt_frame *frame)
 {
 	for (size_t i = 0; i < tree->inside_count; i++)
 		if (strcmp(tree->inside[i].text, text) == 0)
 			return &tree->inside[i];
-	*GT_PUSH(tree->inside, tree->inside_count) = (struct gt_tree){.text = gt_xstrdup(text)};
+	*GT_PUSH(tree->inside, tree->inside_count) =
+		(struct gt_tree){.text = gt_xstrdup(text), .frame = frame};
 	return &tree->inside[tree->inside_count - 1];
 }
 
-static struct gt_tree *descend(struct gt_tree *tree, const char *text, const struct gt_hold *hold)
+static struct gt_tree *descend(struct gt_tree *tree, const char *text, const struct gt_frame *frame,
+			       const struct gt_hold *hold)
 {
-	tree = child(tree, text);
+	tree = child(tree, text, frame);
 	tree->bytes += hold->bytes;
 	tree->count += hold->count;
 	return tree;
@@ -68,7 +70,7 @@ static struct gt_tree *add_frame(const struct growing *growing, struct gt_tree *
 {
 	char *text = gt_frame_is_user(frame) ? user_text(growing, frame) : library_text(frame);
 
-	tree = descend(tree, text, hold);
+	tree = descend(tree, text, frame, hold);
 	free(text);
 	return tree;
 }
@@ -91,13 +93,13 @@ static void add_end(const struct growing *growing, struct gt_tree *tree, struct 
 	const char *owner = gt_symbols_owner(growing->symbols, site->native);
 
 	if (operation)
-		descend(tree, operation, hold);
+		descend(tree, operation, NULL, hold);
 	else if (line)
 		add_frame(growing, tree, line, hold);
 	else if (*owner && gt_library_of_object(owner))
-		descend(tree, owner, hold);
+		descend(tree, owner, NULL, hold);
 	else if (!stack.count)
-		descend(tree, "(no stack)", hold);
+		descend(tree, "(no stack)", NULL, hold);
 	free(operation);
 }
 

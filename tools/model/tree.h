@@ -7,7 +7,8 @@
 #include "symbols/symbols.h"
 
 struct gt_tree {
-	char *text; /* of the frame; NULL in the root */
+	char *text;		      /* of the frame; NULL in the root */
+	const struct gt_frame *frame; /* the first with this text; NULL = it is of none */
 	uint64_t bytes, count;
 	struct gt_tree *inside; /* largest first */
 	size_t inside_count;
