@@ -6,8 +6,8 @@ DEPS += binutils
 INTERPOSE := $(O)/tests/interpose
 INTERPOSE_CC = $(CC) $(CFLAGS_ALL) -D_GNU_SOURCE $(filter %.c,$^)
 INTERPOSE_BIN = $(addprefix $(INTERPOSE)/,reach lookup libother_dlsym.so libdriver_names.so absent libearly.so \
-	odd strange/libcuda.so.1 strange/libodd_inner.so two/program \
-	$(if $(CUDA13),reach-elf children runtime-13 runtime-static) $(if $(CUDA12),runtime-12))
+	odd strange/libcuda.so.1 strange/libodd_inner.so two/program libaudit.so reach-asan \
+	$(if $(CUDA13),reach-elf locks liballocator.so liblocks1.so liblocks2.so children runtime-13 runtime-static) $(if $(CUDA12),runtime-12))
 
 # Which of them can be built is known once the headers have been looked for, so not before the recipe.
 .PHONY: check-interpose
@@ -24,6 +24,32 @@ $(INTERPOSE)/reach-elf: tests/interpose/reach.c $(O)/sim/libcuda.so.1
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(INTERPOSE_CC) -DELF -o $@ $(O)/sim/libcuda.so.1 -ldl
+
+# A program whose sanitizer must be the first object; not every machine has one.
+$(INTERPOSE)/reach-asan: tests/interpose/reach.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(INTERPOSE_CC) -fsanitize=address -o $@ -ldl 2>/dev/null || echo "  note    no address sanitizer here"
+
+$(INTERPOSE)/libaudit.so: tests/interpose/audit.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) -Wno-missing-prototypes -fPIC -shared -o $@ $<
+
+$(INTERPOSE)/locks: tests/interpose/locks.c $(O)/sim/libcuda.so.1
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(INTERPOSE_CC) -o $@ $(O)/sim/libcuda.so.1 -ldl -pthread
+
+$(INTERPOSE)/liblocks1.so $(INTERPOSE)/liblocks2.so: tests/interpose/locks.c $(O)/sim/libcuda.so.1
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(INTERPOSE_CC) -DLIBRARY -fPIC -shared -Wl,-soname,$(@F) -o $@ $(O)/sim/libcuda.so.1
+
+$(INTERPOSE)/liballocator.so: tests/interpose/locks.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(INTERPOSE_CC) -DALLOCATOR -fno-builtin -fPIC -shared -o $@ -pthread
 
 $(INTERPOSE)/libearly.so: tests/interpose/reach.c
 	$(call say,CC,$@)
