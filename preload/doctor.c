@@ -9,6 +9,7 @@
  *					function, ! nothing
  *	O PID PATH			an object, in load order
  *	N PID COUNT			mappings with code of libcuda, those of other namespaces too
+ *	P PID VERSION STATE WHY		Python's stacks: found, read, or refused and why
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -158,6 +159,22 @@ void gt_doctor_objects(void)
 static __attribute__((destructor)) void leave(void)
 {
 	gt_doctor_objects();
+}
+
+void gt_doctor_python(const char *version, const char *state, const char *why)
+{
+	char line[1024];
+	struct gt_text t = {.buf = line, .size = sizeof(line)};
+	int err = errno;
+
+	if (gt_likely(!wanted()))
+		return;
+	begin(&t, 'P');
+	field(&t, version);
+	field(&t, state);
+	field(&t, why);
+	end(&t);
+	errno = err;
 }
 
 /* ---- look-ups -------------------------------------------------------------------------------- */

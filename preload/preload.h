@@ -251,6 +251,7 @@ bool gt_lookup(int device, enum gt_space space, uint64_t addr, int *ret_device, 
 /* entry: the hook that was handed out, "-" another function, "!" none; pc: of who asked. */
 void gt_doctor_resolved(const char *via, const char *name, const char *entry, uint64_t pc);
 void gt_doctor_objects(void);
+void gt_doctor_python(const char *version, const char *state, const char *why);
 
 /* ---- marks.c: what the program says of itself ----------------------------------------------- */
 

@@ -44,6 +44,7 @@ static void refuse(const char *reason)
 	python.refused = reason;
 	gt_store(&python.told, 0);
 	gt_store(&python.state, STATE_REFUSED);
+	gt_doctor_python(python.version, "refused", reason);
 }
 
 static void look(void)
@@ -64,6 +65,7 @@ static void look(void)
 	}
 	gt_py_watch(python.layout, &python.api);
 	gt_store(&python.state, STATE_FOUND);
+	gt_doctor_python(python.version, "found", "");
 }
 
 static bool begin(void)
@@ -108,6 +110,8 @@ static void test(const char *ts)
 	else if (proved)
 		gt_store(&python.state, STATE_TRUSTED);
 	gt_unlock(&python.testing);
+	if (!reason && proved)
+		gt_doctor_python(python.version, "read", "");
 }
 
 /* "3.13.5", with a t behind it for a free-threaded build, as in the name of its executable. */

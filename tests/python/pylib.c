@@ -103,6 +103,10 @@ void gt_def_info(const char *key, const void *value, size_t length)
 	pthread_mutex_unlock(&defs);
 }
 
+void gt_doctor_python(const char *version, const char *state, const char *why)
+{
+}
+
 void gt_count_lost(enum gt_lost why)
 {
 	__atomic_add_fetch(&lost[why], 1, __ATOMIC_RELAXED);

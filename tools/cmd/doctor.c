@@ -172,6 +172,21 @@ static void check_environment(struct doctor *d)
 		say(d, true, "traces go to the first of %s that can be written", directory);
 }
 
+static void check_python(struct doctor *d)
+{
+	const char *state = d->probe.python.state, *version = d->probe.python.version;
+
+	if (!state)
+		return;
+	if (!strcmp(state, "refused"))
+		say(d, false, "Python %s has no stacks: %s", version, d->probe.python.why);
+	else if (!strcmp(state, "read"))
+		say(d, true, "Python %s: its frames are known and read", version);
+	else
+		say(d, true, "Python %s: its frames are known, none was on the way to CUDA",
+		    version);
+}
+
 static void check_program(struct doctor *d)
 {
 	const struct gt_probe *probe = &d->probe;
@@ -186,6 +201,11 @@ static void check_program(struct doctor *d)
 	say_names(d, true, "CUDA runtimes, or what asks the driver like one", &probe->runtimes);
 	say_names(d, true, "sanitizers (keep them first in LD_PRELOAD)", &probe->sanitizers);
 	say_names(d, false, "also stands before dlsym or the driver", &probe->interposers);
+	say_names(d, false,
+		  "loaded before the recorder: what it looks up in libc itself escapes (put "
+		  "libgputrace.so first in LD_PRELOAD)",
+		  &probe->before);
+	check_python(d);
 	if (probe->other_drivers > own)
 		say(d, false, "%zu copies of libcuda in namespaces of their own: not seen there",
 		    probe->other_drivers - own);
@@ -265,6 +285,15 @@ static json_t *json_unknown(const struct gt_probe *probe)
 	return list;
 }
 
+static json_t *json_python(const struct gt_probe *probe)
+{
+	if (!probe->python.state)
+		return json_null();
+	return json_pack("{s:o, s:s, s:o}", "version", gt_json_name(probe->python.version), "state",
+			 probe->python.state, "why",
+			 *probe->python.why ? gt_json_name(probe->python.why) : json_null());
+}
+
 static json_t *json_not_covered(void)
 {
 	json_t *list = json_array();
@@ -291,6 +320,8 @@ static void print_json(struct doctor *d)
 	json_object_set_new(answer, "processes", gt_json_number(d->probe.processes, d->ran));
 	json_object_set_new(answer, "runtimes", json_names(&d->probe.runtimes));
 	json_object_set_new(answer, "interposers", json_names(&d->probe.interposers));
+	json_object_set_new(answer, "interposers_before", json_names(&d->probe.before));
+	json_object_set_new(answer, "python", json_python(&d->probe));
 	json_object_set_new(answer, "sanitizers", json_names(&d->probe.sanitizers));
 	json_object_set_new(answer, "checks", json_incref(d->checks));
 	json_object_set_new(answer, "not_covered", json_not_covered());

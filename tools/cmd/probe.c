@@ -159,6 +159,14 @@ void gt_probe_static(const struct gt_names *hooks, const char *driver, struct gt
 	qsort(probe->points, probe->point_count, sizeof(*probe->points), by_name);
 }
 
+static void clear_python(struct gt_probe *probe)
+{
+	free(probe->python.version);
+	free(probe->python.state);
+	free(probe->python.why);
+	memset(&probe->python, 0, sizeof(probe->python));
+}
+
 /* ---- what the recorder wrote ----------------------------------------------------------------- */
 
 static const char *base_of(const char *path)
@@ -184,6 +192,16 @@ static void take_look_up(struct gt_probe *probe, char **fields)
 	gt_add_name(&point->modules, module);
 }
 
+/* The last word counts: what was found is read or refused later. */
+static void take_python(struct gt_probe *probe, char **fields)
+{
+	clear_python(probe);
+	probe->python.version = gt_xstrdup(fields[0]);
+	probe->python.version[strcspn(fields[0], " ")] = 0;
+	probe->python.state = gt_xstrdup(fields[1]);
+	probe->python.why = gt_xstrdup(fields[2]);
+}
+
 static void take_line(struct gt_probe *probe, char *line, struct gt_names *pids)
 {
 	char *fields[8] = {NULL}, *rest = line;
@@ -198,6 +216,8 @@ static void take_line(struct gt_probe *probe, char *line, struct gt_names *pids)
 		take_look_up(probe, fields + 2);
 	else if (*fields[0] == 'O')
 		gt_add_name(&probe->objects, fields[2]);
+	else if (*fields[0] == 'P' && count >= 5)
+		take_python(probe, fields + 2);
 	else if (*fields[0] == 'N' && strtoul(fields[2], NULL, 10) > probe->other_drivers)
 		probe->other_drivers = strtoul(fields[2], NULL, 10);
 }
@@ -229,7 +249,8 @@ static bool is_system(const char *base)
 	       !strncmp(base, "ld-linux", 8);
 }
 
-static void judge_object(struct gt_probe *probe, const char *path, const char *library)
+/* behind: the recorder stands before it in load order. */
+static void judge_object(struct gt_probe *probe, const char *path, const char *library, bool behind)
 {
 	static const char *const sanitizers[] = {"libasan", "libtsan", "liblsan", "libubsan",
 						 "libclang_rt"};
@@ -248,6 +269,8 @@ static void judge_object(struct gt_probe *probe, const char *path, const char *l
 	names = gt_exports_of(path);
 	if (gt_has_name(&names, "dlsym") || gt_has_name(&names, "cuMemAlloc_v2"))
 		gt_add_name(&probe->interposers, path);
+	if (gt_has_name(&names, "dlsym") && !behind)
+		gt_add_name(&probe->before, path);
 	if (gt_has_name(&names, "cudaMalloc"))
 		gt_add_name(&probe->runtimes, path);
 	gt_free_names(&names);
@@ -305,6 +328,7 @@ int gt_probe_run(char **command, const char *library, struct gt_probe *ret)
 	const char *temporary = getenv("TMPDIR");
 	char *folder = gt_xasprintf("%s/gputrace-doctor-XXXXXX",
 				    temporary && *temporary ? temporary : "/tmp");
+	bool behind = false;
 	char *log;
 	int fd;
 
@@ -316,8 +340,10 @@ int gt_probe_run(char **command, const char *library, struct gt_probe *ret)
 	fd = open(log, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	ret->status = start(command, library, folder, log);
 	read_log(ret, log);
-	for (size_t i = 0; i < ret->objects.count; i++)
-		judge_object(ret, ret->objects.names[i], library);
+	for (size_t i = 0; i < ret->objects.count; i++) {
+		behind |= !strcmp(base_of(ret->objects.names[i]), base_of(library));
+		judge_object(ret, ret->objects.names[i], library, behind);
+	}
 	if (fd >= 0)
 		close(fd);
 	remove_folder(folder);
@@ -337,6 +363,8 @@ void gt_probe_clear(struct gt_probe *probe)
 	gt_free_names(&probe->objects);
 	gt_free_names(&probe->runtimes);
 	gt_free_names(&probe->interposers);
+	gt_free_names(&probe->before);
+	clear_python(probe);
 	gt_free_names(&probe->sanitizers);
 	free(probe->driver);
 	*probe = (struct gt_probe){0};

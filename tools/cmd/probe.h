@@ -41,7 +41,12 @@ struct gt_probe {
 				  /* or knows the driver as one does */
 	struct gt_names
 		interposers; /* other objects that define dlsym or functions of the driver */
+	struct gt_names
+		before; /* those of them with a dlsym that were loaded before the recorder */
 	struct gt_names sanitizers;
+	struct {
+		char *version, *state, *why; /* found, read, refused; NULL = no interpreter */
+	} python;
 	size_t processes, other_drivers; /* copies of libcuda in namespaces of their own, at most */
 	char *driver;			 /* path, NULL = none was loaded */
 	int status;			 /* of the command */
