@@ -199,7 +199,6 @@ void *gt_elf_next(const char *name)
 static bool visit_soname(const struct gt_object *o, void *arg)
 {
 	struct search *s = arg;
-
 	uint32_t i;
 
 	if (!same(o->soname, s->soname) || holds(o, (uint64_t)&here))
