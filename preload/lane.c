@@ -35,7 +35,7 @@ uint32_t gt_lane_number(int device)
 	return device >= 0 && device < (int)LANE_HOST ? (uint32_t)device : GT_LANE_NONE;
 }
 
-static int device_of(uint32_t number)
+int gt_lane_device(uint32_t number)
 {
 	if (number == LANE_HOST)
 		return GT_DEVICE_HOST;
@@ -52,7 +52,7 @@ static bool add_to_file(struct lane *l)
 		return false;
 	l->file = (struct gt_lane *)(e + 1);
 	l->cells = (struct gt_cell *)((char *)e + GT_CELLS_OFFSET);
-	l->file->device = device_of(l->number);
+	l->file->device = gt_lane_device(l->number);
 	gt_store(&l->file->cap, l->cap); /* readers skip a lane without cells */
 	return true;
 }
@@ -365,14 +365,14 @@ void gt_record_mark(enum gt_op op, uint64_t source, uint64_t range, uint32_t aux
 	gt_record_note(op, GT_DEVICE_HOST, source, range, aux, number);
 	for (uint32_t i = 0; i < GT_MAX_LANES; i++)
 		if (i != LANE_HOST && gt_load(&lanes.lane[i]))
-			gt_record_note(op, device_of(i), source, range, aux, number);
+			gt_record_note(op, gt_lane_device(i), source, range, aux, number);
 }
 
 void gt_lanes_exit(void)
 {
 	for (uint32_t i = 0; i < GT_MAX_LANES; i++)
 		if (gt_load(&lanes.lane[i]))
-			gt_record_note(GT_OP_EXIT, device_of(i), 0, 0, 0, 0);
+			gt_record_note(GT_OP_EXIT, gt_lane_device(i), 0, 0, 0, 0);
 }
 
 uint32_t gt_live_keys(uint32_t lane, bool inner, uint32_t *at, uint64_t *ret, uint32_t max)
@@ -417,7 +417,7 @@ bool gt_lookup(int device, enum gt_space space, uint64_t addr, int *ret_device, 
 
 		if (!lookup_on(number, key, ret_size))
 			continue;
-		*ret_device = device_of(number);
+		*ret_device = gt_lane_device(number);
 		return true;
 	}
 	return false;

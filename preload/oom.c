@@ -236,8 +236,10 @@ static void say(const struct gt_refusal *r)
 
 	if (gt_options.quiet || __atomic_exchange_n(&oom.said, true, __ATOMIC_RELAXED))
 		return;
-	gt_text_str(&t, "gputrace: out of memory on GPU ");
-	gt_text_i64(&t, r->device);
+	gt_text_str(&t, r->device == GT_DEVICE_HOST ? "gputrace: out of host memory"
+						    : "gputrace: out of memory on GPU ");
+	if (r->device != GT_DEVICE_HOST)
+		gt_text_i64(&t, r->device);
 	gt_text_str(&t, ": ");
 	put_bytes(&t, r->size);
 	gt_text_str(&t, " refused; see: gputrace oom ");
@@ -253,6 +255,26 @@ void gt_record_torch_oom(const struct gt_refusal *r)
 	if (number)
 		add_others(number, r->device);
 	say(r);
+}
+
+/*
+ * Without torch nobody says which refusal is the last: at exit() the newest that had no consequence
+ * is.
+ */
+void gt_oom_exit(void)
+{
+	const struct gt_report *last = NULL;
+
+	for (uint32_t i = 0; i < GT_MAX_REPORTS; i++) {
+		const struct gt_report *r = report_at(i);
+
+		if (r && r->state && r->outcome == GT_OUTCOME_PENDING &&
+		    r->result == OUT_OF_MEMORY && (!last || r->state > last->state))
+			last = r;
+	}
+	if (last)
+		say(&(struct gt_refusal){.device = gt_lane_device(last->lane),
+					 .size = last->requested});
 }
 
 /* ---- outcomes ------------------------------------------------------------------------------- */

@@ -190,7 +190,8 @@ struct lane { /* all of it under the lock */
 
 /* The lane of a device, made at its first event, locked; NULL = not recorded (counted). */
 struct lane *gt_lane_enter(int device);
-uint32_t gt_lane_number(int device);		    /* GT_LANE_NONE = no lane for it */
+uint32_t gt_lane_number(int device); /* GT_LANE_NONE = no lane for it */
+int gt_lane_device(uint32_t number);
 struct lane *gt_lane_enter_number(uint32_t number); /* NULL too if it does not exist */
 void gt_lane_leave(struct lane *l);
 void gt_lanes_forget(void);
@@ -231,6 +232,7 @@ size_t gt_columns_encode(uint8_t *out, const struct gt_staged *s);
 /* ---- oom.c, nvml.c, fork.c, defs.c ---------------------------------------------------------- */
 
 void gt_oom_forget(void);
+void gt_oom_exit(void); /* exit() began: say which refusal ended the run, if one did */
 /* Processes on a device with their bytes, as NVML says, if it can be had; how many. */
 uint32_t gt_nvml_others(int device, struct gt_other *ret, uint32_t max);
 /* The page that a forked child finds zeroed; NULL = the kernel has no such thing. */

@@ -387,6 +387,7 @@ void gt_at_exit(void)
 	exiting = pid;
 	gt_store(&gt_file->exit_us, gt_now_us() + 1);
 	gt_lanes_exit();
+	gt_oom_exit();
 }
 
 static __attribute__((destructor)) void unload(void)

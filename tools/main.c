@@ -47,17 +47,19 @@ static const struct gt_command commands[] = {
 	{
 		.name = "oom",
 		.run = gt_cmd_oom,
-		.options = GT_OPT_TABLE | GT_OPT_BY | GT_OPT_FRAMES,
+		.options = GT_OPT_TABLE | GT_OPT_BY | GT_OPT_FRAMES | GT_OPT_REMEDIES | GT_OPT_NTH,
 		.operands = FILES,
 		.min_operands = 1,
 		.max_operands = ANY,
 		.summary = "why a request for memory failed",
 		.text = "Explains the refused request that ended the run: what was asked,\n"
 			"what was free, who held the rest. Then every refused request and how\n"
-			"it ended. DIR: the first process to fail. Exit status 0, also when\n"
-			"nothing failed.",
+			"it ended. DIR: the first process to fail. What would have been enough:\n"
+			"tried on the trace's own blocks, or marked \"not checked\". Exit status\n"
+			"0, also when nothing failed.",
 		.examples = "  gputrace oom gputrace.python3.11.48377.gtrace\n"
-			    "  gputrace oom --format json traces/ | jq .request\n",
+			    "  gputrace oom --remedies --rank 3 traces/\n"
+			    "  gputrace oom --format json traces/ | jq .verdict.cause\n",
 	},
 	{
 		.name = "at",
@@ -218,7 +220,7 @@ static const struct gt_command commands[] = {
 	{
 		.name = "plan",
 		.run = gt_cmd_plan,
-		.options = GT_OPT_TABLE | GT_OPT_PLAN,
+		.options = (GT_OPT_TABLE & ~GT_OPT_RANK) | GT_OPT_PLAN, /* its --rank is LoRA's */
 		.operands = "[TRACE...]",
 		.min_operands = 0,
 		.max_operands = GT_PLAN_LIST,

@@ -45,10 +45,14 @@ enum {
 	GT_OPT_FOR = 1 << 21,
 	GT_OPT_PLAN = 1 << 22,
 	GT_OPT_PAGE = 1 << 23,
+	GT_OPT_REMEDIES = 1 << 24,
+	GT_OPT_NTH = 1 << 25,
+	GT_OPT_RANK = 1 << 26,
 };
 
 /* Those of every command that prints a table. */
-#define GT_OPT_TABLE (GT_OPT_FORMAT | GT_OPT_DEVICE | GT_OPT_ALL | GT_OPT_OUTPUT | GT_OPT_PARTIAL)
+#define GT_OPT_TABLE \
+	(GT_OPT_FORMAT | GT_OPT_DEVICE | GT_OPT_ALL | GT_OPT_OUTPUT | GT_OPT_PARTIAL | GT_OPT_RANK)
 
 /* A part of the run. */
 #define GT_OPT_PART (GT_OPT_FROM | GT_OPT_TO | GT_OPT_RANGE)
@@ -87,7 +91,9 @@ struct gt_args {
 	const char *dir, *ring, *stacks; /* run: passed on */
 	enum gt_frames frames;		 /* which half of a stack */
 	bool full;			 /* frames of libraries too */
-	bool tree, pack;
+	bool tree, pack, remedies;
+	unsigned long nth; /* line of errors; 0 = not given */
+	long rank;	   /* -1 = all */
 	struct gt_plan_args plan;
 	bool strip, diff; /* html */
 	char **operands;

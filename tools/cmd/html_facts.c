@@ -78,9 +78,9 @@ static json_t *loss_lines(const struct gt_html_view *view)
 
 /* ---- what would have been enough --------------------------------------------------------------------- */
 
-static json_t *json_remedy(const struct gt_remedy *remedy)
+static json_t *json_remedy(const struct gt_verdict *verdict, const struct gt_remedy *remedy)
 {
-	char *lasts = gt_remedy_lasts(remedy);
+	char *lasts = gt_remedy_lasts(verdict, remedy);
 	json_t *row =
 		json_pack("{s:o, s:I, s:o, s:s, s:b, s:o}", "text", gt_page_string(remedy->text),
 			  "bytes", (json_int_t)remedy->bytes, "lasts", gt_page_string(lasts),
@@ -128,9 +128,11 @@ static json_t *json_oom(const struct gt_html_view *view)
 	if (!report)
 		return json_null();
 	verdict = gt_verdict_of(view->place->input->trace, gt_input_answers(view->place->input),
-				view->place->lane_index, report);
+				view->place->lane_index, report, NULL);
 	for (size_t i = 0; i < verdict.remedy_count; i++)
-		json_array_append_new(remedies, json_remedy(&verdict.remedies[i]));
+		if (gt_remedy_shown(&verdict, &verdict.remedies[i], false))
+			json_array_append_new(remedies,
+					      json_remedy(&verdict, &verdict.remedies[i]));
 	result = json_pack(
 		"{s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o}", "cause",
 		gt_cause_name(verdict.cause), "us", (json_int_t)report->us, "asked",

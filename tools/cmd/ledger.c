@@ -3,21 +3,19 @@
  * gputrace ledger: rows that add up to the device, for whoever begins with "nvidia-smi says". Each
  * physical device once, with all processes of the traces given that were on it at the moment.
  */
+#include "cmd/ledger.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include "cmd/ledger.h"
 #include "cmd/oom.h"
 #include "cmd/part.h"
-#include "model/ledger.h"
 #include "model/xalloc.h"
 #include "out/json.h"
 #include "out/table.h"
 
 struct view { /* one physical device */
-	const struct gt_place *lead;
-	const struct gt_place **places; /* its processes, in the order of the ledger's */
-	size_t count;
-	struct gt_ledger ledger;
+	struct gt_place lead;
+	struct gt_joint joint;
 	size_t contexts, idle;
 	int64_t idle_bytes;
 	const struct gt_ledger_row *first_idle;
@@ -53,46 +51,95 @@ static bool same_device(const struct gt_place *a, const struct gt_place *b)
 	return memcmp(x->uuid, y->uuid, sizeof(x->uuid)) == 0;
 }
 
-static void add_place(struct views *views, const struct gt_place *place)
+/* All devices of the session, whatever --device says: a card has one ledger. */
+static void find_places(struct gt_session *session, const struct gt_place *lead,
+			struct gt_joint *joint)
+{
+	struct gt_args all = {.device = GT_ANY_DEVICE};
+	struct gt_places places = gt_places_of(&all, session);
+
+	for (size_t i = 0; i < places.count; i++)
+		if (places.places[i].lane->device >= 0 && same_device(&places.places[i], lead))
+			*GT_PUSH(joint->places, joint->count) = places.places[i];
+	free(places.places);
+}
+
+int gt_joint_of(struct gt_session *session, const struct gt_place *lead, uint64_t seq, uint64_t us,
+		struct gt_joint *ret)
+{
+	struct gt_ledger_process *processes;
+	struct gt_joint joint = {0};
+	struct gt_error err = {0};
+	size_t at = 0;
+	int status;
+
+	find_places(session, lead, &joint);
+	processes = gt_xcalloc(joint.count, sizeof(*processes));
+	for (size_t i = 0; i < joint.count; i++) {
+		const struct gt_place *place = &joint.places[i];
+
+		processes[i] = (struct gt_ledger_process){place->input->trace,
+							  gt_input_symbols(place->input),
+							  place->lane_index, place->device_total};
+		at = place->lane == lead->lane ? i : at;
+	}
+	status = gt_ledger_make(processes, joint.count, at, seq, us, &joint.ledger, &err);
+	free(processes);
+	if (status) {
+		free(joint.places);
+		return gt_message_error(&err);
+	}
+	*ret = joint;
+	return 0;
+}
+
+void gt_joint_clear(struct gt_joint *joint)
+{
+	gt_ledger_clear(&joint->ledger);
+	free(joint->places);
+	*joint = (struct gt_joint){0};
+}
+
+char *gt_joint_where(const struct gt_joint *joint, const struct gt_ledger_row *row)
+{
+	if (row->process == GT_LEDGER_NOBODY || (!row->site.native && !row->site.python))
+		return gt_xstrdup("");
+	return gt_where_text(joint->places[row->process].input, &row->site);
+}
+
+/* ---- when ---------------------------------------------------------------------------------------- */
+
+/* Whose moment it is: of the failure its process, else the one that held most. */
+static bool leads(const struct gt_place *place, const struct gt_place *before,
+		  const struct gt_input *failed)
+{
+	if (place->input == failed || before->input == failed)
+		return place->input == failed;
+	return place->lane->ctr.peak[GT_TOTAL_RESERVED] > before->lane->ctr.peak[GT_TOTAL_RESERVED];
+}
+
+static void add_place(struct views *views, const struct gt_place *place,
+		      const struct gt_input *failed)
 {
 	struct view *view = NULL;
 
 	if (place->lane->device < 0)
 		return;
 	for (size_t i = 0; !view && i < views->count; i++)
-		if (same_device(views->views[i].places[0], place))
+		if (same_device(&views->views[i].lead, place))
 			view = &views->views[i];
-	if (!view)
+	if (!view) {
 		view = GT_PUSH(views->views, views->count);
-	*GT_PUSH(view->places, view->count) = place;
-}
-
-/* ---- when ---------------------------------------------------------------------------------------- */
-
-/* Whose moment it is: of the failure its process, else the one that held most. */
-static const struct gt_place *lead_of(const struct gt_args *args, const struct view *view,
-				      struct gt_session *session)
-{
-	struct gt_input *failed =
-		args->at.kind == GT_WHEN_OOM ? gt_first_failed(args, session) : NULL;
-	const struct gt_place *most = view->places[0];
-
-	for (size_t i = 0; i < view->count; i++) {
-		const struct gt_place *place = view->places[i];
-
-		if (place->input == failed)
-			return place;
-		if (place->lane->ctr.peak[GT_TOTAL_RESERVED] >
-		    most->lane->ctr.peak[GT_TOTAL_RESERVED])
-			most = place;
+		view->lead = *place;
 	}
-	return most;
+	if (leads(place, &view->lead, failed))
+		view->lead = *place;
 }
 
 static void count_contexts(struct view *view)
 {
-	for (size_t i = 0; i < view->ledger.row_count; i++) {
-		const struct gt_ledger_row *row = &view->ledger.rows[i];
+	for (size_t i = 0; i < view->joint.ledger.row_count; i++) {
+		const struct gt_ledger_row *row = &view->joint.ledger.rows[i];
 
 		if (row->kind != GT_LEDGER_CONTEXT)
 			continue;
@@ -117,38 +164,22 @@ static uint64_t time_of(const struct gt_trace *trace, struct gt_when when,
 
 static int open_view(const struct gt_args *args, struct gt_session *session, struct view *view)
 {
-	struct gt_ledger_process *processes = gt_xcalloc(view->count, sizeof(*processes));
+	const struct gt_place *lead = &view->lead;
 	struct gt_when when;
-	struct gt_error err = {0};
 	struct gt_state state;
-	size_t lead = 0;
 	bool at_least;
-	int status;
+	int status = gt_part_when(args, lead, &when, &at_least);
 
-	view->lead = lead_of(args, view, session);
-	for (size_t i = 0; i < view->count; i++) {
-		processes[i] = (struct gt_ledger_process){
-			view->places[i]->input->trace,
-			gt_input_symbols(view->places[i]->input),
-			view->places[i]->lane_index,
-			view->places[i]->device_total,
-		};
-		lead = view->places[i] == view->lead ? i : lead;
-	}
-	status = gt_part_when(args, view->lead, &when, &at_least);
+	if (status)
+		return status;
+	status = gt_input_state(lead->input, lead->lane_index, GT_TOTAL_IN_USE, when, &state);
+	if (status)
+		return status;
+	status = gt_joint_of(session, lead, state.seq, time_of(lead->input->trace, when, &state),
+			     &view->joint);
+	gt_state_clear(&state);
 	if (!status)
-		status = gt_input_state(view->lead->input, view->lead->lane_index, GT_TOTAL_IN_USE,
-					when, &state);
-	if (!status) {
-		uint64_t seq = state.seq, us = time_of(view->lead->input->trace, when, &state);
-
-		gt_state_clear(&state);
-		if (gt_ledger_make(processes, view->count, lead, seq, us, &view->ledger, &err))
-			status = gt_message_error(&err);
-		else
-			count_contexts(view);
-	}
-	free(processes);
+		count_contexts(view);
 	return status;
 }
 
@@ -158,14 +189,13 @@ static int by_idle(const void *a, const void *b)
 
 	if (!x->idle != !y->idle)
 		return x->idle ? -1 : 1;
-	return x->lead->lane->device - y->lead->lane->device;
+	return x->lead.lane->device - y->lead.lane->device;
 }
 
 static void clear(struct views *views)
 {
 	for (size_t i = 0; i < views->count; i++) {
-		gt_ledger_clear(&views->views[i].ledger);
-		free(views->views[i].places);
+		gt_joint_clear(&views->views[i].joint);
 	}
 	free(views->views);
 }
@@ -173,10 +203,12 @@ static void clear(struct views *views)
 static int open_views(const struct gt_args *args, const struct gt_places *places,
 		      struct views *views)
 {
+	struct gt_input *failed =
+		args->at.kind == GT_WHEN_OOM ? gt_first_failed(args, places->session) : NULL;
 	int status = 0;
 
 	for (size_t i = 0; i < places->count; i++)
-		add_place(views, &places->places[i]);
+		add_place(views, &places->places[i], failed);
 	for (size_t i = 0; !status && i < views->count; i++)
 		status = open_view(args, places->session, &views->views[i]);
 	if (!status && views->count)
@@ -188,19 +220,12 @@ static int open_views(const struct gt_args *args, const struct gt_places *places
 
 static enum gt_unit unit_of(const struct view *view)
 {
-	return gt_unit_for(view->ledger.total ? view->ledger.total : 1u << 30);
+	return gt_unit_for(view->joint.ledger.total ? view->joint.ledger.total : 1u << 30);
 }
 
 static long long in_unit(const struct view *view, int64_t bytes)
 {
 	return (long long)gt_round_to(bytes, gt_unit_bytes(unit_of(view)));
-}
-
-static char *where_of(const struct view *view, const struct gt_ledger_row *row)
-{
-	if (row->process == GT_LEDGER_NOBODY || (!row->site.native && !row->site.python))
-		return gt_xstrdup("");
-	return gt_where_text(view->places[row->process]->input, &row->site);
 }
 
 static const char *bound(const struct gt_ledger_row *row)
@@ -222,8 +247,8 @@ static void put_parts(FILE *text, const struct view *view, size_t process)
 		const char *limit = "";
 		int64_t sum = 0;
 
-		for (size_t i = 0; i < view->ledger.row_count; i++) {
-			const struct gt_ledger_row *row = &view->ledger.rows[i];
+		for (size_t i = 0; i < view->joint.ledger.row_count; i++) {
+			const struct gt_ledger_row *row = &view->joint.ledger.rows[i];
 
 			if (row->process != process || (int)row->kind != kind)
 				continue;
@@ -239,16 +264,17 @@ static void put_parts(FILE *text, const struct view *view, size_t process)
 
 static bool is_there(const struct view *view, size_t process)
 {
-	for (size_t i = 0; i < view->ledger.row_count; i++)
-		if (view->ledger.rows[i].process == process)
+	for (size_t i = 0; i < view->joint.ledger.row_count; i++)
+		if (view->joint.ledger.rows[i].process == process)
 			return true;
 	return false;
 }
 
 static bool is_idle(const struct view *view, size_t process)
 {
-	for (size_t i = 0; i < view->ledger.row_count; i++)
-		if (view->ledger.rows[i].process == process && view->ledger.rows[i].idle)
+	for (size_t i = 0; i < view->joint.ledger.row_count; i++)
+		if (view->joint.ledger.rows[i].process == process &&
+		    view->joint.ledger.rows[i].idle)
 			return true;
 	return false;
 }
@@ -262,19 +288,19 @@ static char *nvidia_smi_text(const struct view *view)
 	size_t size, there = 0;
 	FILE *text = gt_xchecked(open_memstream(&result, &size));
 
-	fprintf(text, "%s: nvidia-smi shows ", gt_device_text(view->lead->lane->device, device));
-	for (size_t i = 0; i < view->count; i++) {
+	fprintf(text, "%s: nvidia-smi shows ", gt_device_text(view->lead.lane->device, device));
+	for (size_t i = 0; i < view->joint.count; i++) {
 		if (!is_there(view, i) || ++there > NAMED)
 			continue;
 		fprintf(text, "%s%lld%s%s for pid %u%s", there > 1 ? ", " : "",
-			in_unit(view, gt_ledger_of(&view->ledger, i)), there > 1 ? "" : " ",
+			in_unit(view, gt_ledger_of(&view->joint.ledger, i)), there > 1 ? "" : " ",
 			there > 1 ? "" : gt_unit_name(unit_of(view)),
-			view->places[i]->input->trace->header.pid,
+			view->joint.places[i].input->trace->header.pid,
 			is_idle(view, i) ? " (idle)" : "");
 	}
 	if (there > NAMED)
 		fprintf(text, ", %zu more", there - NAMED);
-	for (size_t i = 0; there == 1 && i < view->count; i++)
+	for (size_t i = 0; there == 1 && i < view->joint.count; i++)
 		if (is_there(view, i)) {
 			fputs(": ", text);
 			put_parts(text, view, i);
@@ -291,8 +317,8 @@ static char *idle_pids(const struct view *view)
 	size_t size, named = 0;
 	FILE *text = gt_xchecked(open_memstream(&result, &size));
 
-	for (size_t i = 0; i < view->ledger.row_count; i++) {
-		const struct gt_ledger_row *row = &view->ledger.rows[i];
+	for (size_t i = 0; i < view->joint.ledger.row_count; i++) {
+		const struct gt_ledger_row *row = &view->joint.ledger.rows[i];
 
 		if (row->idle && row->kind == GT_LEDGER_CONTEXT && ++named <= NAMED)
 			fprintf(text, "%s%u", named > 1 ? ", " : "", row->pid);
@@ -304,7 +330,7 @@ static char *idle_pids(const struct view *view)
 
 static void print_idle(struct gt_out *out, const struct view *view)
 {
-	char *pids = idle_pids(view), *where = where_of(view, view->first_idle);
+	char *pids = idle_pids(view), *where = gt_joint_where(&view->joint, view->first_idle);
 	char device[GT_DEVICE_TEXT];
 	char *takes = view->idle_bytes ? gt_xasprintf(", %s%lld %s", bound(view->first_idle),
 						      in_unit(view, view->idle_bytes),
@@ -313,7 +339,7 @@ static void print_idle(struct gt_out *out, const struct view *view)
 	char *fitting = gt_fitting(out, where, strlen(pids) + strlen(takes) + 48);
 
 	gt_line(out, GT_BOLD, "%s: %zu of %zu context%s idle%s: pid %s, made at %s.",
-		gt_device_text(view->lead->lane->device, device), view->idle, view->contexts,
+		gt_device_text(view->lead.lane->device, device), view->idle, view->contexts,
 		view->contexts > 1 ? (view->idle > 1 ? "s are" : "s is") : " is", takes, pids,
 		*fitting ? fitting : "(no stack)");
 	free(fitting);
@@ -377,20 +403,20 @@ static void add_row(struct gt_table *table, const struct view *view,
 		    const struct gt_ledger_row *row)
 {
 	bool own = row->process != GT_LEDGER_NOBODY;
-	char *where = where_of(view, row);
+	char *where = gt_joint_where(&view->joint, row);
 	char *name = gt_ledger_row_text(row, where);
 
 	gt_table_row(table,
-		     !view->ledger.total ? 0
-		     : own		 ? 1
-					 : 2,
+		     !view->joint.ledger.total ? 0
+		     : own		       ? 1
+					       : 2,
 		     0, row->kind == GT_LEDGER_CONTEXT && row->idle ? GT_ROW_ACT : 0);
 	gt_table_text(table, name);
 	gt_table_number(table, row->bytes);
 	gt_table_text(table, gt_ledger_row_level(row));
 	gt_table_text(table, gt_measured_name(row->measured));
 	gt_table_text(table, gt_ledger_kind_name(row->kind));
-	gt_table_number(table, view->lead->lane->device);
+	gt_table_number(table, view->lead.lane->device);
 	gt_table_number(table, row->pid);
 	free(name);
 	free(where);
@@ -406,7 +432,7 @@ static void add_sum(struct gt_table *table, const char *name, unsigned int part_
 
 static void print_table(struct gt_out *out, const struct view *view, size_t other_lines)
 {
-	char *title = gt_xasprintf("On the device at %.3f s", (double)view->ledger.us / 1e6);
+	char *title = gt_xasprintf("On the device at %.3f s", (double)view->joint.ledger.us / 1e6);
 	const struct gt_field fields[] = {
 		{"row", title, GT_FIELD_TEXT, GT_SHOW_ALWAYS},
 		{"bytes", NULL, GT_FIELD_BYTES, GT_SHOW_ALWAYS},
@@ -417,7 +443,7 @@ static void print_table(struct gt_out *out, const struct view *view, size_t othe
 		{"pid", NULL, GT_FIELD_COUNT, GT_SHOW_DATA},
 	};
 	struct gt_table *table = gt_table_new(fields, sizeof(fields) / sizeof(fields[0]));
-	const struct gt_ledger *ledger = &view->ledger;
+	const struct gt_ledger *ledger = &view->joint.ledger;
 	int64_t traced = 0;
 	size_t i = 0;
 
@@ -439,10 +465,10 @@ static void print_table(struct gt_out *out, const struct view *view, size_t othe
 /* Of each process the sum, and the line that has most of it. */
 static void print_host(struct gt_out *out, const struct view *view)
 {
-	const struct gt_ledger *ledger = &view->ledger;
+	const struct gt_ledger *ledger = &view->joint.ledger;
 	size_t shown = 0;
 
-	for (size_t i = 0; i < view->count && (shown < NAMED || out->all); i++) {
+	for (size_t i = 0; i < view->joint.count && (shown < NAMED || out->all); i++) {
 		const struct gt_ledger_row *most = NULL;
 		char size[GT_SIZE_TEXT], *where, *fitting;
 		int64_t sum = 0;
@@ -456,7 +482,7 @@ static void print_host(struct gt_out *out, const struct view *view)
 		if (!most)
 			continue;
 		shown++;
-		where = where_of(view, most);
+		where = gt_joint_where(&view->joint, most);
 		fitting = gt_fitting(out, where, 66);
 		gt_line(out, GT_PLAIN, "Pinned host memory, not on the device: pid %u %s (%s).",
 			most->pid, gt_size_text((uint64_t)sum, size), fitting);
@@ -468,7 +494,7 @@ static void print_host(struct gt_out *out, const struct view *view)
 /* Free memory is not followed, only asked: say when, if that was not now. */
 static void print_sample(struct gt_out *out, const struct view *view)
 {
-	const struct gt_ledger *ledger = &view->ledger;
+	const struct gt_ledger *ledger = &view->joint.ledger;
 	int64_t age = (int64_t)ledger->us - ledger->sample_us;
 
 	if (ledger->sampled && age > 0)
@@ -491,15 +517,15 @@ static void print_view(struct gt_out *out, const struct view *view)
 		return;
 	print_host(out, view);
 	print_sample(out, view);
-	for (size_t i = 0; i < view->count; i++)
-		gt_print_loss(out, view->places[i]->input->trace);
+	for (size_t i = 0; i < view->joint.count; i++)
+		gt_print_loss(out, view->joint.places[i].input->trace);
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------------------- */
 
 static json_t *json_row(const struct view *view, const struct gt_ledger_row *row)
 {
-	char *where = where_of(view, row);
+	char *where = gt_joint_where(&view->joint, row);
 	json_t *json = json_pack(
 		"{s:s, s:I, s:o, s:o, s:s, s:b, s:o}", "kind", gt_ledger_kind_name(row->kind),
 		"bytes", (json_int_t)row->bytes, "pid", gt_json_number(row->pid, row->pid), "name",
@@ -514,9 +540,9 @@ static json_t *json_host(const struct view *view)
 {
 	json_t *host = json_array();
 
-	for (size_t i = 0; i < view->ledger.host_count; i++) {
-		const struct gt_ledger_row *row = &view->ledger.host[i];
-		char *where = where_of(view, row);
+	for (size_t i = 0; i < view->joint.ledger.host_count; i++) {
+		const struct gt_ledger_row *row = &view->joint.ledger.host[i];
+		char *where = gt_joint_where(&view->joint, row);
 
 		json_array_append_new(
 			host, json_pack("{s:I, s:I, s:o}", "pid", (json_int_t)row->pid, "bytes",
@@ -530,25 +556,26 @@ static json_t *json_shown(const struct view *view)
 {
 	json_t *shown = json_array();
 
-	for (size_t i = 0; i < view->count; i++)
+	for (size_t i = 0; i < view->joint.count; i++)
 		if (is_there(view, i))
 			json_array_append_new(
 				shown,
-				json_pack("{s:I, s:I}", "pid",
-					  (json_int_t)view->places[i]->input->trace->header.pid,
-					  "bytes", (json_int_t)gt_ledger_of(&view->ledger, i)));
+				json_pack(
+					"{s:I, s:I}", "pid",
+					(json_int_t)view->joint.places[i].input->trace->header.pid,
+					"bytes", (json_int_t)gt_ledger_of(&view->joint.ledger, i)));
 	return shown;
 }
 
 static json_t *json_view(const struct view *view)
 {
-	const struct gt_ledger *ledger = &view->ledger;
+	const struct gt_ledger *ledger = &view->joint.ledger;
 	json_t *rows = json_array();
 
 	for (size_t i = 0; i < ledger->row_count; i++)
 		json_array_append_new(rows, json_row(view, &ledger->rows[i]));
 	return json_pack("{s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o}", "device",
-			 gt_json_ordinal(view->lead->lane->device), "device_total",
+			 gt_json_ordinal(view->lead.lane->device), "device_total",
 			 gt_json_number(ledger->total, ledger->total), "seconds",
 			 gt_json_seconds(ledger->us, true), "contexts", (json_int_t)view->contexts,
 			 "idle_contexts", (json_int_t)view->idle, "rows", rows, "nvidia_smi",

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cmd/holders.h"
+#include "cmd/ledger.h"
 #include "cmd/verdict.h"
 #include "model/xalloc.h"
 #include "out/json.h"
@@ -52,7 +53,8 @@ struct failure {
 	const struct gt_trace_lane *lane;
 	const struct gt_site_def *site;
 	struct gt_rows rows;	   /* holders at that moment */
-	struct gt_verdict verdict; /* of the headline only: judge() */
+	struct gt_verdict verdict; /* of the headline only, as the next: judge() */
+	struct gt_joint joint;	   /* the device then; no rows = not known */
 	bool free_known, total_known;
 };
 
@@ -95,16 +97,35 @@ static void name_holders(struct failure *failure, enum gt_by by)
 	gt_state_clear(&state);
 }
 
-static void judge(struct failure *failure, enum gt_by by)
+/* Without the history of that moment the report alone has to do. */
+static void find_ledger(struct failure *failure, struct gt_session *session)
+{
+	struct gt_place place = {
+		.input = failure->input,
+		.lane_index = failure->lane_index,
+		.lane = failure->lane,
+		.device_total = gt_device_total(failure->trace, failure->lane->device),
+	};
+
+	if (session && failure->lane->device >= 0 &&
+	    gt_history_reaches(failure->lane, failure->report->seq))
+		gt_joint_of(session, &place, failure->report->seq, failure->report->us,
+			    &failure->joint);
+}
+
+static void judge(struct failure *failure, struct gt_session *session, enum gt_by by)
 {
 	name_holders(failure, by);
+	find_ledger(failure, session);
 	failure->verdict = gt_verdict_of(failure->trace, gt_input_answers(failure->input),
-					 failure->lane_index, failure->report);
+					 failure->lane_index, failure->report,
+					 failure->joint.count ? &failure->joint.ledger : NULL);
 }
 
 static void close_failure(struct failure *failure)
 {
 	gt_verdict_clear(&failure->verdict);
+	gt_joint_clear(&failure->joint);
 	gt_rows_clear(&failure->rows);
 }
 
@@ -166,7 +187,7 @@ static void print_answer(struct gt_out *out, const struct failure *failure)
 	char *lack, *asked, *whole, *where;
 
 	if (gt_print_verdict(out, failure->input, failure->report, &failure->verdict,
-			     unit_of(failure)))
+			     &failure->joint, unit_of(failure)))
 		return;
 	lack = short_by(failure) ? gt_xasprintf(", short by %lld",
 						(long long)in_unit(failure, short_by(failure)))
@@ -265,6 +286,22 @@ static void ledger_row(struct gt_table *table, unsigned int part_of, const char 
 	gt_table_number(table, bytes);
 }
 
+/* Red where it is the point: so much, and no piece of it large enough. */
+static void cached_row(struct gt_table *table, unsigned int part_of, const struct failure *failure)
+{
+	const struct gt_verdict *v = &failure->verdict;
+	bool useless = v->cause == GT_CAUSE_FRAGMENTATION || v->cause == GT_CAUSE_POOL_CACHE;
+	char *name = v->pieces_known && v->pool != GT_POOL_DRIVER
+			     ? gt_xasprintf("cached, largest piece %lld",
+					    (long long)in_unit(failure, v->largest_piece))
+			     : gt_xstrdup("cached by pools");
+
+	gt_table_row(table, part_of, 0, GT_ROW_SCREEN | (useless ? GT_ROW_ACT : 0));
+	gt_table_text(table, name);
+	gt_table_number(table, (int64_t)cached(failure));
+	free(name);
+}
+
 static void other_row(struct gt_table *table, const struct gt_other *other)
 {
 	char *name = gt_xasprintf("other process: %u%s%.*s (NVML)", other->pid,
@@ -299,7 +336,7 @@ static void add_ledger(struct gt_table *table, struct gt_out *out, const struct 
 	}
 	gt_holders_total(table, whole ? 2 : 0, "in use", in_use(failure), 0, false);
 	if (cached(failure))
-		ledger_row(table, whole ? 2 : 0, "cached by torch", (int64_t)cached(failure));
+		cached_row(table, whole ? 2 : 0, failure);
 	if (!whole)
 		return;
 	for (uint32_t i = 0; i < failure->report->others; i++)
@@ -394,22 +431,24 @@ static bool cuts(const struct gt_out *out)
 	return out->terminal && !out->all;
 }
 
-void gt_oom_screen(struct gt_out *out, const struct gt_args *args, struct gt_input *input)
+void gt_oom_screen(struct gt_out *out, const struct gt_args *args, struct gt_session *session,
+		   struct gt_input *input)
 {
 	const struct gt_report *report = gt_input_headline(args, input);
 	size_t refusals = input->trace->report_count > 1 ? 5 : 0;
 	struct failure failure;
 
 	open_failure(input, report, args->by, &failure);
-	judge(&failure, args->by);
+	judge(&failure, session, args->by);
 	if (out->format == GT_FORMAT_TEXT) {
 		print_answer(out, &failure);
 		print_context(out, &failure);
 	}
 	print_table(out, &failure, args->by,
-		    5 + gt_loss_lines(input->trace) + refusals + gt_remedy_lines(&failure.verdict));
+		    5 + gt_loss_lines(input->trace) + refusals +
+			    gt_remedy_lines(&failure.verdict, args->remedies));
 	if (out->format == GT_FORMAT_TEXT) {
-		gt_print_remedies(out, &failure.verdict, unit_of(&failure));
+		gt_print_remedies(out, &failure.verdict, unit_of(&failure), args->remedies);
 		if (refusals)
 			print_refusals(out, input, cuts(out) ? 3 : 0);
 		gt_print_loss(out, input->trace);
@@ -423,7 +462,7 @@ void gt_oom_head(struct gt_out *out, const struct gt_args *args, struct gt_input
 	struct failure failure;
 
 	open_failure(input, gt_input_headline(args, input), args->by, &failure);
-	judge(&failure, args->by);
+	judge(&failure, NULL, args->by);
 	print_answer(out, &failure);
 	print_context(out, &failure);
 	gt_print_evidence(out, &failure.verdict);
@@ -562,11 +601,11 @@ static json_t *json_failures(const struct gt_args *args, struct gt_session *sess
 	return failures;
 }
 
-static void open_headline(const struct gt_args *args, struct gt_input *input,
-			  struct failure *failure)
+static void open_headline(const struct gt_args *args, struct gt_session *session,
+			  struct gt_input *input, struct failure *failure)
 {
 	open_failure(input, gt_input_headline(args, input), GT_BY_SITE, failure);
-	judge(failure, GT_BY_SITE);
+	judge(failure, session, GT_BY_SITE);
 }
 
 static json_t *json_categories(const struct gt_verdict *verdict)
@@ -580,13 +619,14 @@ static json_t *json_categories(const struct gt_verdict *verdict)
 }
 
 /* The headline's keys are there whether or not there is a headline. */
-static void set_headline(json_t *answer, const struct gt_args *args, struct gt_input *input)
+static void set_headline(json_t *answer, const struct gt_args *args, struct gt_session *session,
+			 struct gt_input *input)
 {
 	struct failure failure;
 	bool any = input != NULL;
 
 	if (any)
-		open_headline(args, input, &failure);
+		open_headline(args, session, input, &failure);
 	json_object_set_new(answer, "oom", json_boolean(any));
 	json_object_set_new(answer, "file", any ? gt_json_name(input->trace->path) : json_null());
 	json_object_set_new(answer, "pid",
@@ -599,9 +639,10 @@ static void set_headline(json_t *answer, const struct gt_args *args, struct gt_i
 		answer, "outcome",
 		any ? json_string(gt_end_name(gt_report_end(failure.trace, failure.report)))
 		    : json_null());
-	json_object_set_new(answer, "verdict",
-			    any ? gt_json_verdict(input, failure.report, &failure.verdict)
-				: json_null());
+	json_object_set_new(
+		answer, "verdict",
+		any ? gt_json_verdict(input, failure.report, &failure.verdict, &failure.joint)
+		    : json_null());
 	json_object_set_new(answer, "request", any ? json_request(&failure) : json_null());
 	json_object_set_new(answer, "device", any ? json_device(&failure) : json_null());
 	json_object_set_new(answer, "categories",
@@ -627,7 +668,7 @@ static void json(struct gt_out *out, const struct gt_args *args, struct gt_sessi
 	struct gt_input *input = gt_first_failed(args, session);
 	uint64_t lost = 0, starts = 0;
 
-	set_headline(answer, args, input);
+	set_headline(answer, args, session, input);
 	json_object_set_new(answer, "failures",
 			    json_failures(args, session, args->by_set ? args->by : GT_BY_SITE));
 	for (size_t i = 0; i < session->count; i++) {
@@ -656,7 +697,7 @@ int gt_cmd_oom(struct gt_args *args)
 		if (args->format == GT_FORMAT_JSON)
 			json(&out, args, &session);
 		else if (input)
-			gt_oom_screen(&out, args, input);
+			gt_oom_screen(&out, args, &session, input);
 		else if (args->format == GT_FORMAT_TEXT)
 			print_none(&out, &session);
 		status = gt_args_done(args, &out, 0);

@@ -14,6 +14,7 @@ const struct gt_report *gt_input_headline(const struct gt_args *args, const stru
 /* The first lines of the screen: what happened, where, how much, and why if that is known. */
 void gt_oom_head(struct gt_out *out, const struct gt_args *args, struct gt_input *input);
 
-void gt_oom_screen(struct gt_out *out, const struct gt_args *args, struct gt_input *input);
+void gt_oom_screen(struct gt_out *out, const struct gt_args *args, struct gt_session *session,
+		   struct gt_input *input);
 
 #endif

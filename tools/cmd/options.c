@@ -237,6 +237,28 @@ static int parse_frames(struct gt_args *args, const char *value)
 	return found < 0 ? -1 : 0;
 }
 
+static int parse_remedies(struct gt_args *args, const char *value)
+{
+	(void)value;
+	args->remedies = true;
+	return 0;
+}
+
+static int parse_nth(struct gt_args *args, const char *value)
+{
+	long nth;
+
+	if (gt_parse_number(value, 1, 1000000, &nth))
+		return -1;
+	args->nth = (unsigned long)nth;
+	return 0;
+}
+
+static int parse_only_rank(struct gt_args *args, const char *value)
+{
+	return gt_parse_number(value, 0, 10000000, &args->rank);
+}
+
 static int parse_full(struct gt_args *args, const char *value)
 {
 	(void)value;
@@ -420,6 +442,9 @@ static const struct option_row options[] = {
 	 parse_layers},
 	{GT_OPT_PLAN, "rank", 0, "R", "rank of LoRA's adapters", parse_rank},
 	{GT_OPT_PLAN, "gpus", 0, "N", "cards to shard over (default 2)", parse_gpus},
+	{GT_OPT_REMEDIES, "remedies", 0, NULL, "every remedy tried, with its formula",
+	 parse_remedies},
+	{GT_OPT_NTH, "nth", 0, "N", "explain line N of \"gputrace errors\" instead", parse_nth},
 	{GT_OPT_PACK, "pack", 0, NULL, "put names and sources into the traces at the end",
 	 parse_pack},
 	{GT_OPT_PAGE, "diff", 0, NULL, "compare two traces on one page: A B", parse_diff},
@@ -437,6 +462,7 @@ static const struct option_row options[] = {
 	 parse_device},
 	{GT_OPT_DEVICE, "mine", 0, "GLOB", "which Python files are yours (src/*, */lib/mine/*)",
 	 parse_mine},
+	{GT_OPT_RANK, "rank", 0, "N", "only the processes with RANK=N", parse_only_rank},
 	{GT_OPT_FORMAT, "format", 'f', "FORMAT", "text (default), json, csv or md", parse_format},
 	{GT_OPT_ALL, "all", 'a', NULL, "never cut the answer to the screen", parse_all},
 	{GT_OPT_OUTPUT, "output", 'o', "FILE", "write there", parse_output},
@@ -548,6 +574,7 @@ int gt_parse_args(const struct gt_command *command, int argc, char **argv, struc
 	*ret = (struct gt_args){
 		.command = command,
 		.device = GT_ANY_DEVICE,
+		.rank = -1,
 		.total = GT_TOTAL_IN_USE,
 		.operands = calloc((size_t)argc + 1, sizeof(char *)),
 	};

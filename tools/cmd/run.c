@@ -202,7 +202,7 @@ static void say_failure(struct gt_input *input, const struct gt_report *report, 
 
 static void say_peak(struct gt_input *input, struct gt_session *session, const char *ending)
 {
-	struct gt_args args = {.device = GT_ANY_DEVICE};
+	struct gt_args args = {.device = GT_ANY_DEVICE, .rank = -1};
 	struct gt_places places = gt_places_of(&args, session);
 	const struct gt_place *place = gt_tightest(&places, GT_TOTAL_IN_USE);
 	char device[GT_DEVICE_TEXT];
@@ -223,7 +223,8 @@ static void say_peak(struct gt_input *input, struct gt_session *session, const c
 /* True when the process ran out of memory. */
 static bool say_one(char *path, int status, bool pack)
 {
-	struct gt_args args = {.operands = &path, .operand_count = 1, .device = GT_ANY_DEVICE};
+	struct gt_args args = {
+		.operands = &path, .operand_count = 1, .device = GT_ANY_DEVICE, .rank = -1};
 	struct gt_session session;
 	const struct gt_report *report;
 	char *ending;

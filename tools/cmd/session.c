@@ -12,6 +12,7 @@
 #include "model/steps.h"
 #include "model/callers.h"
 #include "model/xalloc.h"
+#include "out/number.h"
 #include "torch/open.h"
 
 /* ---- operands to paths -------------------------------------------------------------------------
@@ -71,6 +72,39 @@ static int expand(const struct gt_args *args, struct gt_session *session)
 /* ---- opening ------------------------------------------------------------------------------------
  */
 
+/* RANK of the process's environment, as launchers set it; -1 = none. */
+static long rank_of(const struct gt_trace *trace)
+{
+	const struct gt_bytes *text = gt_trace_info(trace, "env.RANK");
+	long rank;
+
+	return text && !gt_parse_number(text->text, 0, LONG_MAX, &rank) ? rank : -1;
+}
+
+static void drop_input(struct gt_session *session, size_t number)
+{
+	size_t behind = --session->count - number;
+
+	gt_trace_close(session->inputs[number].trace);
+	free(session->paths[number]);
+	memmove(&session->inputs[number], &session->inputs[number + 1],
+		behind * sizeof(*session->inputs));
+	memmove(&session->paths[number], &session->paths[number + 1],
+		behind * sizeof(*session->paths));
+	session->path_count--;
+}
+
+static int keep_rank(const struct gt_args *args, struct gt_session *session)
+{
+	for (size_t i = session->count; args->rank >= 0 && i-- > 0;)
+		if (rank_of(session->inputs[i].trace) != args->rank)
+			drop_input(session, i);
+	if (session->count || args->rank < 0)
+		return 0;
+	return gt_message(GT_EXIT_USAGE, "%s: no process had RANK=%ld in its environment",
+			  args->operands[args->operand_count - 1], args->rank);
+}
+
 int gt_session_open(const struct gt_args *args, struct gt_session *ret)
 {
 	struct gt_session session = {0};
@@ -87,6 +121,8 @@ int gt_session_open(const struct gt_args *args, struct gt_session *ret)
 			status = gt_message_error(&err);
 		}
 	}
+	if (!status)
+		status = keep_rank(args, &session);
 	if (status)
 		gt_session_close(&session);
 	else

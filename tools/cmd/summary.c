@@ -342,7 +342,7 @@ static int print(struct gt_out *out, const struct gt_args *args, const struct gt
 	if (out->format == GT_FORMAT_JSON) {
 		json(out, args, session, places);
 	} else if (failed && out->format == GT_FORMAT_TEXT) {
-		gt_oom_screen(out, args, failed);
+		gt_oom_screen(out, args, session, failed);
 	} else if (!places->count) {
 		gt_line(out, GT_BOLD, "No failure. No GPU memory was asked for.");
 		print_process(out, session->inputs[0].trace);

@@ -14,6 +14,7 @@ struct saying {
 	struct gt_input *input;
 	const struct gt_report *report;
 	const struct gt_verdict *v;
+	const struct gt_joint *joint;
 	enum gt_unit unit;
 };
 
@@ -35,9 +36,35 @@ static const struct gt_site_def *site_of(const struct gt_input *input,
 	return &lane->site_defs[report->site < lane->site_count ? report->site : 0];
 }
 
+/*
+ * Of another process the row that has most of its memory, if it has a trace here: its line says more
+ * than its number.
+ */
+static const struct gt_ledger_row *other_row(const struct gt_verdict *v,
+					     const struct gt_joint *joint)
+{
+	const struct gt_ledger_row *most = NULL;
+
+	if (v->cause == GT_CAUSE_IDLE_CONTEXTS)
+		return v->idle_row;
+	for (size_t i = 0; v->cause == GT_CAUSE_OTHER_PROCESS && i < joint->ledger.row_count; i++) {
+		const struct gt_ledger_row *row = &joint->ledger.rows[i];
+
+		if (row->process != GT_LEDGER_NOBODY && row->pid != v->pid &&
+		    row->kind <= GT_LEDGER_LIBRARY && row->kind != GT_LEDGER_CACHED &&
+		    (!most || row->bytes > most->bytes))
+			most = row;
+	}
+	return most;
+}
+
 /* The line to look at. To be freed. */
 static char *where_text(const struct saying *s)
 {
+	const struct gt_ledger_row *row = other_row(s->v, s->joint);
+
+	if (row)
+		return gt_joint_where(s->joint, row);
 	if (s->v->frame)
 		return gt_frame_text(s->v->frame);
 	return gt_where_text(s->input, site_of(s->input, s->report, s->v));
@@ -57,10 +84,52 @@ static size_t count_causes(const struct gt_verdict *v)
 
 static void say_growth(const struct saying *s, const char *where, const char *causes)
 {
+	bool calls = s->v->calls.site;
 	char slope[GT_SIZE_TEXT];
 
-	gt_line(s->out, GT_RED_BOLD, "Out of memory by growth: %s more per step, kept from %s%s.",
-		gt_size_text((uint64_t)s->v->growth.slope, slope), where, causes);
+	gt_line(s->out, GT_RED_BOLD, "Out of memory by growth: %s more per %s %s%s.",
+		gt_size_text(calls ? s->v->calls.per_call : (uint64_t)s->v->growth.slope, slope),
+		calls ? "call of" : "step, kept from", where, causes);
+}
+
+static void say_host(const struct saying *s, const char *where, const char *causes)
+{
+	char size[GT_SIZE_TEXT], pinned[GT_SIZE_TEXT];
+
+	gt_line(s->out, GT_RED_BOLD,
+		"Out of host memory: %s could not be pinned at %s; %s are pinned already.",
+		gt_size_text(s->report->requested, size), where,
+		gt_size_text(s->report->cur[GT_TOTAL_RESERVED], pinned));
+}
+
+static void say_held(const struct saying *s, const char *where, const char *causes)
+{
+	gt_line(s->out, GT_RED_BOLD,
+		"Out of memory again: %lld %s are still held since the one that was caught, made "
+		"at "
+		"%s%s.",
+		in_unit(s, s->v->margins[GT_CAUSE_HELD_AFTER_OOM]), gt_unit_name(s->unit), where,
+		causes);
+}
+
+static void say_pool(const struct saying *s, const char *where, const char *causes)
+{
+	static const char *const whose[] = {
+		[GT_POOL_PRIVATE] = "pools of CUDA graphs keep",
+		[GT_POOL_TORCH] = "torch's cache keeps",
+		[GT_POOL_DRIVER] = "the driver's pools keep",
+	};
+
+	gt_line(s->out, GT_RED_BOLD, "Out of memory: %s %lld %s that nobody uses, from %s%s.",
+		whose[s->v->pool], in_unit(s, s->v->pool_cached), gt_unit_name(s->unit), where,
+		causes);
+}
+
+static void say_idle(const struct saying *s, const char *where, const char *causes)
+{
+	gt_line(s->out, GT_RED_BOLD, "Out of memory: %zu idle context%s %lld %s, made at %s%s.",
+		s->v->idle_count, s->v->idle_count > 1 ? "s hold" : " holds",
+		in_unit(s, s->v->idle), gt_unit_name(s->unit), where, causes);
 }
 
 static void say_first_step(const struct saying *s, const char *where, const char *causes)
@@ -90,9 +159,10 @@ static void say_other(const struct saying *s, const char *where, const char *cau
 		if (s->report->other[i].bytes > most->bytes)
 			most = &s->report->other[i];
 	}
-	gt_line(s->out, GT_RED_BOLD, "Out of memory: pid %u%s %lld %s of this card%s.", most->pid,
-		s->report->others > 1 ? " and others hold" : " holds", in_unit(s, bytes),
-		gt_unit_name(s->unit), causes);
+	gt_line(s->out, GT_RED_BOLD, "Out of memory: pid %u%s %lld %s of this card%s%s%s.",
+		most->pid, s->report->others > 1 ? " and others hold" : " holds", in_unit(s, bytes),
+		gt_unit_name(s->unit), other_row(s->v, s->joint) ? ", most of it from " : "",
+		other_row(s->v, s->joint) ? where : "", causes);
 }
 
 static void say_single(const struct saying *s, const char *where, const char *causes)
@@ -121,23 +191,32 @@ static void say_load(const struct saying *s, const char *where, const char *caus
 
 static void say_activations(const struct saying *s, const char *where, const char *causes)
 {
-	gt_line(s->out, GT_RED_BOLD, "Out of memory: activations hold %lld %s%s, at %s.",
+	gt_line(s->out, GT_RED_BOLD, "Out of memory: activations hold %lld %s%s %s.",
 		in_unit(s, s->v->margins[GT_CAUSE_ACTIVATIONS]), gt_unit_name(s->unit),
-		s->v->large_input ? " (the largest input so far)" : "", where);
+		s->v->large_input ? " of the largest input so far, from" : ", at", where);
 }
 
 bool gt_print_verdict(struct gt_out *out, struct gt_input *input, const struct gt_report *report,
-		      const struct gt_verdict *verdict, enum gt_unit unit)
+		      const struct gt_verdict *verdict, const struct gt_joint *joint,
+		      enum gt_unit unit)
 {
 	static void (*const sayers[GT_CAUSES])(const struct saying *s, const char *where,
 					       const char *causes) = {
-		[GT_CAUSE_SINGLE_REQUEST] = say_single,	      [GT_CAUSE_TOO_LARGE] = say_first_step,
-		[GT_CAUSE_FIRST_STEP] = say_first_step,	      [GT_CAUSE_LOAD_PEAK] = say_load,
-		[GT_CAUSE_DUPLICATE_STATE] = say_duplicate,   [GT_CAUSE_GROWTH] = say_growth,
-		[GT_CAUSE_FRAGMENTATION] = say_fragmentation, [GT_CAUSE_OTHER_PROCESS] = say_other,
+		[GT_CAUSE_HOST_MEMORY] = say_host,
+		[GT_CAUSE_SINGLE_REQUEST] = say_single,
+		[GT_CAUSE_TOO_LARGE] = say_first_step,
+		[GT_CAUSE_FIRST_STEP] = say_first_step,
+		[GT_CAUSE_LOAD_PEAK] = say_load,
+		[GT_CAUSE_DUPLICATE_STATE] = say_duplicate,
+		[GT_CAUSE_HELD_AFTER_OOM] = say_held,
+		[GT_CAUSE_GROWTH] = say_growth,
+		[GT_CAUSE_POOL_CACHE] = say_pool,
+		[GT_CAUSE_IDLE_CONTEXTS] = say_idle,
+		[GT_CAUSE_FRAGMENTATION] = say_fragmentation,
+		[GT_CAUSE_OTHER_PROCESS] = say_other,
 		[GT_CAUSE_ACTIVATIONS] = say_activations,
 	};
-	struct saying saying = {out, input, report, verdict, unit};
+	struct saying saying = {out, input, report, verdict, joint, unit};
 	size_t count = count_causes(verdict);
 	char *where, *causes;
 
@@ -164,65 +243,94 @@ char *gt_verdict_moment(const struct gt_verdict *verdict)
 
 /* ---- remedies ------------------------------------------------------------------------------------ */
 
-size_t gt_remedy_lines(const struct gt_verdict *verdict)
+bool gt_remedy_shown(const struct gt_verdict *v, const struct gt_remedy *remedy, bool all)
 {
-	return verdict->remedy_count + 2;
+	return all || remedy->enough || (remedy->bytes && remedy->checked) ||
+	       (v->cause == GT_CAUSE_FRAGMENTATION && remedy->checked) ||
+	       v->cause == GT_CAUSE_FIRST_STEP || v->cause == GT_CAUSE_TOO_LARGE;
 }
 
-char *gt_remedy_lasts(const struct gt_remedy *remedy)
+size_t gt_remedy_lines(const struct gt_verdict *verdict, bool all)
+{
+	size_t lines = 2;
+
+	for (size_t i = 0; i < verdict->remedy_count; i++)
+		lines += gt_remedy_shown(verdict, &verdict->remedies[i], all);
+	return lines;
+}
+
+char *gt_remedy_lasts(const struct gt_verdict *v, const struct gt_remedy *remedy)
 {
 	if (!remedy->enough)
 		return gt_xstrdup("no");
 	if (remedy->steps < 0)
 		return gt_xstrdup("for good");
-	return gt_xasprintf("%lld more step%s", (long long)remedy->steps,
-			    remedy->steps == 1 ? "" : "s");
+	return gt_xasprintf("%lld more %s%s", (long long)remedy->steps,
+			    v->calls.site ? "call" : "step", remedy->steps == 1 ? "" : "s");
 }
 
 void gt_print_evidence(struct gt_out *out, const struct gt_verdict *v)
 {
 	const struct gt_grower *first = gt_first_grower(&v->growth);
 
-	if (v->cause == GT_CAUSE_GROWTH && first)
+	if (v->cause == GT_CAUSE_GROWTH && v->calls.site)
+		gt_line(out, GT_PLAIN, "Why  %llu calls%s, %llu of their blocks were freed.",
+			(unsigned long long)v->calls.count,
+			v->steps_known ? " since the last step began" : " (no steps found)",
+			(unsigned long long)v->calls.freed);
+	else if (v->cause == GT_CAUSE_GROWTH && first)
 		gt_line(out, GT_PLAIN, "Why  %s (rule %s); %u of %u steps.",
 			gt_suspect(&v->growth, first).text, gt_suspect(&v->growth, first).rule,
 			first->ups, first->steps);
 }
 
-void gt_print_remedies(struct gt_out *out, const struct gt_verdict *verdict, enum gt_unit unit)
+static void add_remedy(struct gt_table *table, const struct gt_verdict *v,
+		       const struct gt_remedy *remedy, bool act)
 {
-	char *title = gt_xasprintf(
-		"Enough?  %s by %lld %s", verdict->over ? "over" : "short",
-		(long long)gt_round_to((int64_t)(verdict->over ? verdict->over : verdict->short_by),
-				       gt_unit_bytes(unit)),
-		gt_unit_name(unit));
+	char *lasts = gt_remedy_lasts(v, remedy);
+	char *result = gt_xasprintf("%s%s", remedy->same_result ? "same" : "may vary",
+				    remedy->checked ? "" : ", not checked");
+
+	gt_table_row(table, 0, 0, act ? GT_ROW_ACT : 0);
+	gt_table_text(table, remedy->text);
+	gt_table_number(table, (int64_t)remedy->bytes);
+	gt_table_text(table, lasts);
+	gt_table_text(table, result);
+	gt_table_text(table, remedy->formula);
+	free(result);
+	free(lasts);
+}
+
+void gt_print_remedies(struct gt_out *out, const struct gt_verdict *verdict, enum gt_unit unit,
+		       bool all)
+{
+	uint64_t lack = verdict->over ? verdict->over : verdict->short_by;
+	char *title = gt_xasprintf("Enough?  %s by %lld %s", verdict->over ? "over" : "short",
+				   (long long)gt_round_to((int64_t)lack, gt_unit_bytes(unit)),
+				   gt_unit_name(unit));
 	const struct gt_field fields[] = {
 		{"remedy", title, GT_FIELD_TEXT, GT_SHOW_ALWAYS},
 		{"bytes", "gives", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
 		{"lasts", NULL, GT_FIELD_TEXT, GT_SHOW_ALWAYS},
 		{"result", NULL, GT_FIELD_TEXT, GT_SHOW_ALWAYS},
-		{"how", "how it was worked out", GT_FIELD_TEXT, GT_SHOW_WIDE},
+		{"how", "how it was worked out", GT_FIELD_TEXT,
+		 all ? GT_SHOW_ALWAYS : GT_SHOW_WIDE},
 	};
 	struct gt_table *table = gt_table_new(fields, sizeof(fields) / sizeof(fields[0]));
+	bool act = true, any = false;
 
 	gt_print_evidence(out, verdict);
 	gt_table_unit(table, unit);
 	for (size_t i = 0; i < verdict->remedy_count; i++) {
 		const struct gt_remedy *remedy = &verdict->remedies[i];
-		char *lasts = gt_remedy_lasts(remedy);
-		char *how = gt_xasprintf("%s%s", remedy->formula,
-					 remedy->checked ? "" : " (not checked)");
 
-		gt_table_row(table, 0, 0, i == 0 && remedy->enough ? GT_ROW_ACT : 0);
-		gt_table_text(table, remedy->text);
-		gt_table_number(table, (int64_t)remedy->bytes);
-		gt_table_text(table, lasts);
-		gt_table_text(table, remedy->same_result ? "same" : "may vary");
-		gt_table_text(table, how);
-		free(how);
-		free(lasts);
+		if (!gt_remedy_shown(verdict, remedy, all))
+			continue;
+		any = true;
+		add_remedy(table, verdict, remedy, act && remedy->enough && remedy->checked);
+		act &= !(remedy->enough && remedy->checked);
 	}
-	if (verdict->remedy_count)
+	if (any)
 		gt_table_print(table, out, 0);
 	gt_table_free(table);
 	free(title);
@@ -231,29 +339,50 @@ void gt_print_remedies(struct gt_out *out, const struct gt_verdict *verdict, enu
 /* ---- JSON ------------------------------------------------------------------------------------------ */
 
 static json_t *json_where(struct gt_input *input, const struct gt_report *report,
-			  const struct gt_verdict *v)
+			  const struct gt_verdict *v, const struct gt_joint *joint)
 {
+	const struct gt_ledger_row *row = other_row(v, joint);
+	const struct gt_site_def *site = row ? &row->site : site_of(input, report, v);
 	struct gt_label label;
 	json_t *where;
 
 	if (v->frame)
 		return json_pack("{s:o, s:i, s:o}", "file", gt_json_name(v->frame->file), "line",
 				 v->frame->line, "function", gt_json_name(v->frame->function));
-	gt_label_make(gt_input_symbols(input), input->trace, site_of(input, report, v),
-		      GT_STREAM_UNKNOWN, GT_BY_LINE, &label);
+	if (row)
+		input = joint->places[row->process].input;
+	gt_label_make(gt_input_symbols(input), input->trace, site, GT_STREAM_UNKNOWN, GT_BY_LINE,
+		      &label);
 	where = gt_json_where(&label);
 	gt_label_clear(&label);
 	return where;
 }
 
-json_t *gt_json_verdict(struct gt_input *input, const struct gt_report *report,
-			const struct gt_verdict *v)
+/* Other causes that alone would have been enough to take away, largest margin first. */
+static json_t *json_also(const struct gt_verdict *v)
 {
-	json_t *also = json_array(), *evidence = json_array();
+	json_t *also = json_array();
+	bool done[GT_CAUSES] = {false};
 
-	for (int c = GT_CAUSE_DUPLICATE_STATE; c < GT_CAUSE_ACTIVATIONS; c++)
-		if (v->margins[c] && (enum gt_cause)c != v->cause)
-			json_array_append_new(also, json_string(gt_cause_name((enum gt_cause)c)));
+	done[v->cause] = true;
+	for (;;) {
+		int most = GT_CAUSE_NONE;
+
+		for (int c = GT_CAUSE_DUPLICATE_STATE; c < GT_CAUSE_ACTIVATIONS; c++)
+			if (!done[c] && v->margins[c] > v->margins[most])
+				most = c;
+		if (most == GT_CAUSE_NONE)
+			return also;
+		done[most] = true;
+		json_array_append_new(also, json_string(gt_cause_name((enum gt_cause)most)));
+	}
+}
+
+json_t *gt_json_verdict(struct gt_input *input, const struct gt_report *report,
+			const struct gt_verdict *v, const struct gt_joint *joint)
+{
+	json_t *evidence = json_array();
+
 	for (int c = GT_CAUSE_NONE + 1; c < GT_CAUSES; c++)
 		if (v->margins[c])
 			json_array_append_new(evidence,
@@ -263,8 +392,15 @@ json_t *gt_json_verdict(struct gt_input *input, const struct gt_report *report,
 	for (size_t i = 0; i < v->growth.count; i++)
 		json_array_append_new(evidence,
 				      gt_json_grower(input, &v->growth, &v->growth.growers[i]));
+	if (v->calls.site)
+		json_array_append_new(evidence,
+				      json_pack("{s:s, s:I, s:I, s:I}", "rule", "kept-by-call",
+						"bytes_per_call", (json_int_t)v->calls.per_call,
+						"calls", (json_int_t)v->calls.count, "freed",
+						(json_int_t)v->calls.freed));
 	return json_pack("{s:s, s:o, s:o, s:o}", "cause", gt_cause_name(v->cause), "also_enough",
-			 also, "where", json_where(input, report, v), "evidence", evidence);
+			 json_also(v), "where", json_where(input, report, v, joint), "evidence",
+			 evidence);
 }
 
 json_t *gt_json_remedies(const struct gt_verdict *verdict)

@@ -19,11 +19,28 @@ const char *gt_end_name(enum gt_end end)
 	return names[end];
 }
 
+/*
+ * The recorder goes by the thread, but autograd's threads pass the error on to the one that called
+ * backward(): a process that came to ask for more memory after it had outlived the refusal.
+ */
+static bool outlived(const struct gt_trace *trace, const struct gt_report *report)
+{
+	for (size_t i = 0; i < trace->report_count; i++) {
+		const struct gt_report *later = &trace->reports[i];
+
+		if (later->lane == report->lane && later->us > report->us &&
+		    later->thread != report->thread && gt_is_memory(later) &&
+		    (!trace->header.exit_us || later->us < trace->header.exit_us))
+			return true;
+	}
+	return false;
+}
+
 enum gt_end gt_report_end(const struct gt_trace *trace, const struct gt_report *report)
 {
 	if (report->outcome == GT_OUTCOME_RECOVERED)
 		return GT_END_RECOVERED;
-	if (report->outcome == GT_OUTCOME_CAUGHT)
+	if (report->outcome == GT_OUTCOME_CAUGHT || outlived(trace, report))
 		return GT_END_CAUGHT;
 	return trace->header.exit_us ? GT_END_FATAL : GT_END_OPEN;
 }

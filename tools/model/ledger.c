@@ -486,7 +486,23 @@ static bool is_module(const struct gt_trace_lane *lane, const struct gt_block *b
 
 struct sums {				 /* of a moment's blocks */
 	int64_t segments, pools, inside; /* inside: in use, out of a pool */
+	uint32_t torch_site, pool_site;	 /* with most of torch's blocks, and inside */
 };
+
+/* The site with most bytes of the blocks that add to just these totals. */
+static uint32_t largest_site(const struct seat *seat, unsigned int mask)
+{
+	uint64_t *bytes = gt_xcalloc(seat->lane->site_count + 1, sizeof(*bytes));
+	uint32_t largest = 0;
+
+	for (size_t i = 0; i < seat->moment.block_count; i++)
+		if (gt_site_mask(seat->lane, seat->moment.blocks[i].site) == mask)
+			bytes[seat->moment.blocks[i].site] += seat->moment.blocks[i].size;
+	for (uint32_t s = 1; s < seat->lane->site_count; s++)
+		largest = bytes[s] > bytes[largest] ? s : largest;
+	free(bytes);
+	return largest;
+}
 
 static struct sums sum_up(const struct seat *seat)
 {
@@ -502,6 +518,8 @@ static struct sums sum_up(const struct seat *seat)
 		else if (mask == GT_MASK_IN_USE)
 			sums.inside += (int64_t)block->size;
 	}
+	sums.torch_site = largest_site(seat, GT_MASK_TORCH | GT_MASK_IN_USE);
+	sums.pool_site = largest_site(seat, GT_MASK_IN_USE);
 	return sums;
 }
 
@@ -512,13 +530,15 @@ static void add_process(struct making *making, size_t number)
 	struct sums sums = sum_up(seat);
 
 	if (torch || sums.segments) {
-		add_own(making, number, GT_LEDGER_TORCH, GT_MEASURED_EXACT, torch);
+		add_own(making, number, GT_LEDGER_TORCH, GT_MEASURED_EXACT, torch)->site =
+			seat->lane->site_defs[sums.torch_site];
 		add_own(making, number, GT_LEDGER_CACHED, GT_MEASURED_EXACT, sums.segments - torch);
 	}
 	add_libraries(making, number, GT_LEDGER_LIBRARY, is_library);
 	if (sums.pools || sums.inside)
 		add_own(making, number, GT_LEDGER_POOLS, GT_MEASURED_SAMPLED,
-			sums.pools - sums.inside);
+			sums.pools - sums.inside)
+			->site = seat->lane->site_defs[sums.pool_site];
 }
 
 static void add_context_rows(struct making *making, size_t number, bool idle)

@@ -10,28 +10,23 @@
 #include <string.h>
 #include "model/failure.h"
 #include "model/segments.h"
+#include "model/trial.h"
 #include "model/xalloc.h"
-
-struct trial {
-	const struct gt_trace *trace;
-	const struct gt_answers *answers;
-	const struct gt_trace_lane *lane;
-	size_t lane_index;
-	const struct gt_report *report;
-	uint32_t position; /* behind the last event before the refusal */
-	struct gt_verdict *v;
-};
 
 const char *gt_cause_name(enum gt_cause cause)
 {
 	static const char *const names[] = {
 		[GT_CAUSE_NONE] = "unknown",
+		[GT_CAUSE_HOST_MEMORY] = "host-memory",
 		[GT_CAUSE_SINGLE_REQUEST] = "single-request",
 		[GT_CAUSE_TOO_LARGE] = "too-large-for-device",
 		[GT_CAUSE_FIRST_STEP] = "first-step-too-large",
 		[GT_CAUSE_LOAD_PEAK] = "load-peak",
 		[GT_CAUSE_DUPLICATE_STATE] = "duplicate-state",
+		[GT_CAUSE_HELD_AFTER_OOM] = "held-after-oom",
 		[GT_CAUSE_GROWTH] = "growth",
+		[GT_CAUSE_POOL_CACHE] = "pool-cache",
+		[GT_CAUSE_IDLE_CONTEXTS] = "idle-contexts",
 		[GT_CAUSE_FRAGMENTATION] = "fragmentation",
 		[GT_CAUSE_OTHER_PROCESS] = "other-process",
 		[GT_CAUSE_ACTIVATIONS] = "activations",
@@ -51,13 +46,13 @@ static uint64_t others(const struct gt_report *report)
 	return sum;
 }
 
-static bool alive(const struct trial *t, const struct gt_life *life)
+static bool alive(const struct gt_trial *t, const struct gt_life *life)
 {
 	return life->lane == t->lane_index && life->born_seq <= t->report->seq &&
 	       life->died_seq > t->report->seq;
 }
 
-static const struct gt_features *request_features(const struct trial *t)
+static const struct gt_features *request_features(const struct gt_trial *t)
 {
 	const struct gt_story *story = t->answers->story;
 	uint32_t site = t->report->site < t->lane->site_count ? t->report->site : 0;
@@ -65,7 +60,7 @@ static const struct gt_features *request_features(const struct trial *t)
 	return story->features[story->first_site[t->lane_index] + site];
 }
 
-static void find_moment(struct trial *t)
+static void find_moment(struct gt_trial *t)
 {
 	const struct gt_answers *answers = t->answers;
 	uint32_t bits = request_features(t)->bits;
@@ -84,20 +79,8 @@ static void find_moment(struct trial *t)
 	t->v->categories_known = true;
 }
 
-static int by_birth(const void *a, const void *b)
-{
-	const struct gt_block *x = a, *y = b;
-
-	return x->birth_us < y->birth_us ? -1 : x->birth_us > y->birth_us;
-}
-
-struct pin { /* a site that keeps pieces from being one */
-	uint64_t bytes;
-	uint32_t site;
-};
-
 /* Cached pieces, and the site that holds most in the segments that have some. */
-static void look_at_segments(struct trial *t, const struct gt_segment_list *list)
+static void look_at_segments(struct gt_trial *t, const struct gt_segment_list *list)
 {
 	uint64_t *pins = gt_xcalloc(t->lane->site_count, sizeof(*pins));
 	size_t best = 0;
@@ -125,25 +108,80 @@ static void look_at_segments(struct trial *t, const struct gt_segment_list *list
 	free(pins);
 }
 
-static void find_pieces(struct trial *t)
+static bool is_empty(const struct gt_segment *segment)
+{
+	return segment->pool && !segment->used && !segment->pending && !segment->expandable;
+}
+
+/* Before it gives up torch returns every empty segment, except those of graphs' private pools. */
+static bool in_private_pool(const struct gt_segment_list *list, const struct gt_segment *segment)
+{
+	for (size_t i = 0; i < list->count; i++)
+		if (is_empty(&list->segments[i]) && list->segments[i].stream == segment->stream)
+			return segment->pool && !segment->expandable;
+	return false;
+}
+
+/* What a pool keeps that this request can not have, whatever its size. */
+static void look_at_pools(struct gt_trial *t, const struct gt_segment_list *list)
+{
+	bool torch = t->report->torch_requested;
+	uint64_t most = 0, sum = 0;
+
+	for (size_t i = 0; i < list->count && (!torch || t->report->tries > 1); i++) {
+		const struct gt_segment *segment = &list->segments[i];
+		uint64_t cached = segment->size - segment->used;
+
+		t->v->empty += is_empty(segment) ? segment->size : 0;
+		if (torch ? !in_private_pool(list, segment) : !is_empty(segment))
+			continue;
+		sum += cached;
+		if (cached <= most || segment->site >= t->lane->site_count)
+			continue;
+		most = cached;
+		t->v->pool_site = &t->lane->site_defs[segment->site];
+	}
+	t->v->pool_cached = sum;
+	t->v->pool = torch ? GT_POOL_PRIVATE : GT_POOL_TORCH;
+}
+
+static void find_pieces(struct gt_trial *t)
 {
 	struct gt_error err = {0};
-	struct gt_moment moment;
 	struct gt_segment_list list;
 	struct gt_segments *segments;
 
 	if (!gt_history_reaches(t->lane, t->report->seq) ||
-	    gt_moment_get(t->trace, t->lane_index, t->report->seq, UINT64_MAX, &moment, &err))
+	    gt_moment_get(t->trace, t->lane_index, t->report->seq, UINT64_MAX, &t->moment, &err))
 		return;
-	qsort(moment.blocks, moment.block_count, sizeof(*moment.blocks), by_birth);
 	segments = gt_xchecked(gt_segments_new(t->lane));
-	gt_segments_load(segments, moment.blocks, moment.block_count, NULL, NULL);
+	gt_segments_load(segments, t->moment.blocks, t->moment.block_count, NULL, NULL);
 	gt_segments_list(segments, &list);
 	look_at_segments(t, &list);
-	t->v->pieces_known = true;
+	look_at_pools(t, &list);
+	t->moment_known = t->v->pieces_known = true;
 	gt_segments_list_clear(&list);
 	gt_segments_free(segments);
-	gt_moment_clear(&moment);
+}
+
+/* What the ledger knows of the driver's pools, and of contexts that nobody uses. */
+static void look_at_ledger(struct gt_trial *t)
+{
+	for (size_t i = 0; t->ledger && i < t->ledger->row_count; i++) {
+		const struct gt_ledger_row *row = &t->ledger->rows[i];
+
+		if (row->kind == GT_LEDGER_CONTEXT && row->idle) {
+			t->v->idle += (uint64_t)row->bytes;
+			t->v->idle_count++;
+			t->v->idle_row = t->v->idle_row ? t->v->idle_row : row;
+		}
+		if (row->kind != GT_LEDGER_POOLS || row->pid != t->trace->header.pid ||
+		    row->bytes <= (int64_t)t->v->pool_cached)
+			continue;
+		t->v->pool_cached = (uint64_t)row->bytes;
+		t->v->pool_site = &row->site;
+		t->v->pool = GT_POOL_DRIVER;
+	}
 }
 
 /* ---- the first step: what was still to come --------------------------------------------------- */
@@ -152,7 +190,7 @@ static void find_pieces(struct trial *t)
  * How many states an optimizer makes per parameter: it makes those of one parameter one after the
  * other, of one size each.
  */
-static unsigned int states_per_parameter(const struct trial *t)
+static unsigned int states_per_parameter(const struct gt_trial *t)
 {
 	const struct gt_story *story = t->answers->story;
 	uint64_t before = 0;
@@ -177,7 +215,7 @@ static unsigned int states_per_parameter(const struct trial *t)
 }
 
 /* Only inside the first optimizer step is there evidence of what follows. */
-static void find_to_come(struct trial *t)
+static void find_to_come(struct gt_trial *t)
 {
 	struct gt_verdict *v = t->v;
 	uint64_t gradients = v->categories[GT_CATEGORY_GRADIENTS], whole, temporaries = 0, capacity;
@@ -202,28 +240,47 @@ static void find_to_come(struct trial *t)
 		v->over = t->report->cur[GT_TOTAL_IN_USE] + v->to_come - capacity;
 }
 
-static uint64_t state_whole(const struct gt_verdict *v)
-{
-	return v->categories[GT_CATEGORY_OPTIMIZER] + v->state_to_come;
-}
-
 /* ---- margins ----------------------------------------------------------------------------------- */
 
-/* Optimizer state of several births: each set is complete, the older ones are of no use. */
-static uint64_t duplicate_state(struct trial *t)
+static const struct gt_life *life_of(const struct gt_trial *t, const struct gt_block *block)
+{
+	return t->answers && block->space != GT_SPACE_MODULE
+		       ? gt_answers_life(t->answers, t->lane_index, block->addr, t->report->seq)
+		       : NULL;
+}
+
+static size_t step_of(const struct gt_trial *t, const struct gt_life *life)
+{
+	return gt_boundary_step(&t->answers->steps, life->born);
+}
+
+/* In which step most of the optimizer state was born: that set is the one in use. */
+static size_t largest_set(const struct gt_trial *t, uint64_t **ret_born)
 {
 	const struct gt_answers *answers = t->answers;
-	size_t steps = answers->steps.count + 1, sets = 0;
-	uint64_t *born = gt_xcalloc(steps, sizeof(*born)), most = 0, sum = 0;
+	size_t steps = answers->steps.count + 1, largest = 0;
+	uint64_t *born = gt_xcalloc(steps, sizeof(*born));
 
 	for (size_t i = 0; i < answers->story->life_count; i++) {
 		const struct gt_life *life = &answers->story->lives[i];
 
 		if (alive(t, life) && life->category == GT_CATEGORY_OPTIMIZER)
-			born[gt_boundary_step(&answers->steps, life->born)] += life->size;
+			born[step_of(t, life)] += life->size;
 	}
 	for (size_t i = 0; i < steps; i++)
-		most = born[i] > most ? born[i] : most;
+		largest = born[i] > born[largest] ? i : largest;
+	*ret_born = born;
+	return largest;
+}
+
+/* Optimizer state of several births: each set is complete, the older ones are of no use. */
+static uint64_t duplicate_state(struct gt_trial *t)
+{
+	size_t steps = t->answers->steps.count + 1, sets = 0;
+	uint64_t *born, most, sum = 0;
+
+	t->v->state_step = largest_set(t, &born);
+	most = born[t->v->state_step];
 	for (size_t i = 0; i < steps; i++) {
 		sets += born[i] * 10 >= most * 4 && most;
 		sum += born[i];
@@ -232,19 +289,119 @@ static uint64_t duplicate_state(struct trial *t)
 	return sets > 1 ? sum - most : 0;
 }
 
+bool gt_is_old_state(const struct gt_trial *t, const struct gt_block *block)
+{
+	const struct gt_life *life = life_of(t, block);
+
+	return life && life->category == GT_CATEGORY_OPTIMIZER &&
+	       step_of(t, life) != t->v->state_step;
+}
+
+bool gt_is_loaded(const struct gt_trial *t, const struct gt_block *block)
+{
+	const struct gt_life *life = life_of(t, block);
+
+	return life && gt_story_birth(t->answers->story, life)->bits & (GT_IN_LOAD | GT_IN_COPY);
+}
+
+static bool is_static(const struct gt_life *life)
+{
+	return life->category == GT_CATEGORY_WEIGHTS || life->category == GT_CATEGORY_GRADIENTS ||
+	       life->category == GT_CATEGORY_OPTIMIZER || life->category == GT_CATEGORY_WORKSPACES;
+}
+
+/* Where the attempt began that a caught refusal ended: with its step. */
+static uint32_t attempt_of(const struct gt_trial *t, const struct gt_report *caught)
+{
+	const struct gt_boundaries *steps = &t->answers->steps;
+	uint32_t at = gt_story_position(t->answers->story, t->lane_index, caught->seq);
+	size_t step = gt_boundary_step(steps, at);
+
+	if (step > steps->count)
+		step = steps->count;
+	return step ? steps->starts[step - 1] : 0;
+}
+
+/* Born in an attempt that ran out of memory, and still there although the program went on. */
+static bool is_held(const struct gt_trial *t, const struct gt_life *life)
+{
+	for (size_t i = 0; i < t->trace->report_count; i++) {
+		const struct gt_report *caught = &t->trace->reports[i];
+
+		if (gt_report_end(t->trace, caught) != GT_END_CAUGHT ||
+		    caught->lane != t->report->lane || !gt_is_memory(caught) ||
+		    caught->seq >= t->report->seq)
+			continue;
+		if (life->born_seq < caught->seq && life->born >= attempt_of(t, caught))
+			return !is_static(life);
+	}
+	return false;
+}
+
+bool gt_is_held(const struct gt_trial *t, const struct gt_block *block)
+{
+	const struct gt_life *life = life_of(t, block);
+
+	return life && is_held(t, life);
+}
+
+/* By step: what a growing stack made before this one; by call: all that the loop has made. */
+bool gt_was_kept(const struct gt_trial *t, const struct gt_block *block)
+{
+	const struct gt_site_def *site = &t->lane->site_defs[block->site];
+	const struct gt_growth *growth = &t->v->growth;
+	const struct gt_life *life;
+
+	if (t->v->calls.site)
+		return t->v->calls.sites[block->site];
+	life = life_of(t, block);
+	for (size_t i = 0; life && i < growth->count; i++)
+		if (growth->growers[i].kind != GT_GROWTH_CACHE &&
+		    growth->growers[i].site->python == site->python &&
+		    (site->python || growth->growers[i].site->native == site->native))
+			return step_of(t, life) < t->v->step;
+	return false;
+}
+
+static uint64_t held(struct gt_trial *t)
+{
+	const struct gt_story *story = t->answers->story;
+	uint64_t sum = 0, most = 0;
+
+	for (size_t i = 0; i < story->life_count; i++) {
+		const struct gt_life *life = &story->lives[i];
+
+		if (!alive(t, life) || !is_held(t, life))
+			continue;
+		sum += life->size;
+		if (life->size <= most)
+			continue;
+		most = life->size;
+		t->v->held_site = &t->lane->site_defs[life->site];
+	}
+	return sum;
+}
+
 /* The one long batch: its activations are the cause, whatever else would help this request. */
-static bool large_input(const struct trial *t)
+static bool large_input(struct gt_trial *t)
 {
 	const struct gt_answers *answers = t->answers;
 	uint64_t *inputs = gt_xcalloc(answers->steps.count + 1, sizeof(*inputs)), most = 0;
+	uint64_t largest = 0;
 	bool large;
 
 	for (size_t i = 0; i < answers->story->life_count; i++) {
 		const struct gt_life *life = &answers->story->lives[i];
+		size_t step = step_of(t, life);
 
-		if (life->lane == t->lane_index && life->born < t->position &&
-		    life->category == GT_CATEGORY_INPUTS)
-			inputs[gt_boundary_step(&answers->steps, life->born)] += life->size;
+		if (life->lane != t->lane_index || life->born >= t->position ||
+		    life->category != GT_CATEGORY_INPUTS)
+			continue;
+		inputs[step] += life->size;
+		if (step != t->v->step || life->size <= largest)
+			continue;
+		largest = life->size;
+		t->v->input_site = &t->lane->site_defs[life->site];
 	}
 	for (size_t i = 1; i < t->v->step; i++)
 		most = inputs[i] > most ? inputs[i] : most;
@@ -253,7 +410,7 @@ static bool large_input(const struct trial *t)
 	return large;
 }
 
-static uint64_t loaded(const struct trial *t)
+static uint64_t loaded(const struct gt_trial *t)
 {
 	const struct gt_story *story = t->answers->story;
 	uint64_t sum = 0;
@@ -267,37 +424,68 @@ static uint64_t loaded(const struct trial *t)
 	return sum;
 }
 
-static uint64_t if_enough(const struct trial *t, uint64_t bytes)
+static uint64_t if_enough(const struct gt_trial *t, uint64_t bytes)
 {
 	return bytes >= t->v->short_by ? bytes : 0;
 }
 
-static void find_margins(struct trial *t)
+/* After the training, and where there is none, calls are counted instead of steps. */
+static void find_calls(struct gt_trial *t)
 {
-	const struct gt_report *report = t->report;
+	const struct gt_boundaries *steps = t->answers ? &t->answers->steps : NULL;
+	uint64_t from = 0;
+
+	if (t->v->growth.count || t->lane->device == GT_DEVICE_HOST)
+		return;
+	if (steps && steps->count)
+		from = gt_seq_before(t->answers, t->lane_index, steps->starts[steps->count - 1]);
+	t->v->calls = gt_calls_of(t->trace, t->answers, t->lane_index, from, t->report);
+}
+
+static void find_margins_of_torch(struct gt_trial *t)
+{
 	struct gt_verdict *v = t->v;
 	uint64_t *margins = v->margins;
-	uint64_t asked = gt_report_asked(report);
 	uint64_t fixed = v->categories[GT_CATEGORY_WEIGHTS] + v->categories[GT_CATEGORY_GRADIENTS] +
-			 state_whole(v);
+			 v->categories[GT_CATEGORY_OPTIMIZER] + v->state_to_come;
 
-	if (report->device_total && asked > report->device_total)
-		margins[GT_CAUSE_SINGLE_REQUEST] = asked;
-	margins[GT_CAUSE_OTHER_PROCESS] = if_enough(t, others(report));
-	if (v->largest_piece < asked)
-		margins[GT_CAUSE_FRAGMENTATION] = if_enough(t, v->cached);
-	if (!t->answers)
-		return;
-	if (v->over && fixed > report->device_total)
+	if (v->over && fixed > t->report->device_total)
 		margins[GT_CAUSE_TOO_LARGE] = fixed;
 	else if (v->over)
 		margins[GT_CAUSE_FIRST_STEP] = v->over;
-	v->large_input = large_input(t);
-	margins[GT_CAUSE_GROWTH] = if_enough(t, v->growth.bytes);
+	v->large_input = large_input(t) && !v->calls.site;
+	margins[GT_CAUSE_HELD_AFTER_OOM] = if_enough(t, held(t));
 	margins[GT_CAUSE_LOAD_PEAK] = if_enough(t, loaded(t));
 	margins[GT_CAUSE_DUPLICATE_STATE] = if_enough(t, duplicate_state(t));
 	margins[GT_CAUSE_ACTIVATIONS] = if_enough(
 		t, v->categories[GT_CATEGORY_ACTIVATIONS] + v->categories[GT_CATEGORY_TEMPORARIES]);
+}
+
+static void find_margins(struct gt_trial *t)
+{
+	const struct gt_report *report = t->report;
+	struct gt_verdict *v = t->v;
+	uint64_t *margins = v->margins;
+	uint64_t asked = gt_report_asked(report), torch_cached = v->cached;
+
+	if (t->lane->device == GT_DEVICE_HOST) {
+		margins[GT_CAUSE_HOST_MEMORY] = asked;
+		return;
+	}
+	if (report->device_total && asked > report->device_total)
+		margins[GT_CAUSE_SINGLE_REQUEST] = asked;
+	if (!if_enough(t, v->calls.bytes))
+		v->calls.site = 0;
+	margins[GT_CAUSE_GROWTH] = if_enough(t, v->calls.site ? v->calls.bytes : v->growth.bytes);
+	margins[GT_CAUSE_POOL_CACHE] = if_enough(t, v->pool_cached);
+	margins[GT_CAUSE_IDLE_CONTEXTS] = if_enough(t, v->idle);
+	margins[GT_CAUSE_OTHER_PROCESS] =
+		if_enough(t, v->idle < others(report) ? others(report) - v->idle : 0);
+	torch_cached -= v->pool_cached < torch_cached ? v->pool_cached : torch_cached;
+	if (v->largest_piece < asked)
+		margins[GT_CAUSE_FRAGMENTATION] = if_enough(t, torch_cached);
+	if (t->answers)
+		find_margins_of_torch(t);
 }
 
 /*
@@ -308,142 +496,51 @@ static enum gt_cause choose(const struct gt_verdict *v)
 {
 	enum gt_cause best = GT_CAUSE_NONE;
 
-	for (int c = GT_CAUSE_SINGLE_REQUEST; c <= GT_CAUSE_LOAD_PEAK; c++)
+	for (int c = GT_CAUSE_HOST_MEMORY; c <= GT_CAUSE_LOAD_PEAK; c++)
 		if (v->margins[c])
 			return (enum gt_cause)c;
 	for (int c = GT_CAUSE_DUPLICATE_STATE; c < GT_CAUSE_ACTIVATIONS; c++)
 		if (v->margins[c] > v->margins[best])
 			best = (enum gt_cause)c;
-	if ((best == GT_CAUSE_NONE || v->large_input) && v->margins[GT_CAUSE_ACTIVATIONS])
+	/* Pieces are a fact, that calls grow without steps is an inference. */
+	if (best == GT_CAUSE_GROWTH && v->calls.site && v->margins[GT_CAUSE_FRAGMENTATION])
+		best = GT_CAUSE_FRAGMENTATION;
+	if ((best == GT_CAUSE_NONE || (v->large_input && best != GT_CAUSE_HELD_AFTER_OOM)) &&
+	    v->margins[GT_CAUSE_ACTIVATIONS])
 		return GT_CAUSE_ACTIVATIONS;
 	return best;
 }
 
 /* The line to look at; of fragmentation the one that pins, already in site. */
-static void find_line(struct trial *t)
+static void find_line(struct gt_trial *t)
 {
 	struct gt_verdict *v = t->v;
 
-	if (v->cause == GT_CAUSE_GROWTH) {
+	if (v->cause == GT_CAUSE_GROWTH && v->calls.site) {
+		v->site = &t->lane->site_defs[v->calls.site];
+	} else if (v->cause == GT_CAUSE_GROWTH) {
 		v->frame = gt_growth_frame(t->answers, &v->growth, &v->growth.growers[0]);
 		v->site = v->growth.growers[0].site;
+	} else if (v->cause == GT_CAUSE_HELD_AFTER_OOM) {
+		v->site = v->held_site;
+	} else if (v->cause == GT_CAUSE_POOL_CACHE) {
+		v->site = v->pool_site;
+	} else if (v->cause == GT_CAUSE_ACTIVATIONS && v->large_input) {
+		v->site = v->input_site;
 	} else if (v->cause != GT_CAUSE_FRAGMENTATION) {
 		v->site = NULL;
 	}
 }
 
-/* ---- remedies ----------------------------------------------------------------------------------- */
-
-static void add(struct trial *t, struct gt_remedy remedy)
-{
-	struct gt_verdict *v = t->v;
-	uint64_t needed = v->over ? v->over : v->short_by;
-
-	if (!remedy.bytes || v->remedy_count == GT_REMEDIES)
-		return;
-	remedy.enough = remedy.bytes >= needed;
-	v->remedies[v->remedy_count++] = remedy;
-}
-
-/* Steps until growth has eaten what is left of the bytes; -1 without growth. */
-static int64_t lasts(const struct gt_verdict *v, uint64_t bytes)
-{
-	if (v->growth.slope <= 0)
-		return -1;
-	return bytes > v->short_by ? (int64_t)((double)(bytes - v->short_by) / v->growth.slope) : 0;
-}
-
-static void remedies_of_first_step(struct trial *t)
-{
-	struct gt_verdict *v = t->v;
-	uint64_t gradients = v->categories[GT_CATEGORY_GRADIENTS];
-	uint64_t weights = v->categories[GT_CATEGORY_WEIGHTS];
-
-	add(t, (struct gt_remedy){.id = "optimizer-on-cpu",
-				  .text = "optimizer state and step on the CPU",
-				  .bytes = state_whole(v) + gradients,
-				  .same_result = true,
-				  .steps = -1,
-				  .formula = "state + temporaries of its step"});
-	add(t, (struct gt_remedy){.id = "shard-two",
-				  .text = "two GPUs, sharded (FSDP)",
-				  .bytes = (weights + 2 * gradients + state_whole(v)) / 2,
-				  .same_result = true,
-				  .steps = -1,
-				  .formula = "half of weights, gradients, state, temporaries"});
-	add(t, (struct gt_remedy){.id = "eight-bit-state",
-				  .text = "8-bit optimizer state",
-				  .bytes = state_whole(v) / 4 * 3,
-				  .steps = -1,
-				  .formula = "3/4 of fp32 state"});
-	add(t, (struct gt_remedy){.id = "no-foreach",
-				  .text = "foreach=False",
-				  .bytes = v->temporaries_to_come,
-				  .same_result = true,
-				  .steps = -1,
-				  .formula = "at most the temporaries of its step"});
-}
-
-static void find_remedies(struct trial *t)
-{
-	struct gt_verdict *v = t->v;
-
-	if (v->cause == GT_CAUSE_FIRST_STEP || v->cause == GT_CAUSE_TOO_LARGE)
-		remedies_of_first_step(t);
-	if (v->cause == GT_CAUSE_GROWTH || v->margins[GT_CAUSE_GROWTH])
-		add(t, (struct gt_remedy){.id = "free-kept",
-					  .text = "let go of what is kept each step",
-					  .bytes = v->growth.bytes,
-					  .checked = true,
-					  .same_result = true,
-					  .steps = -1,
-					  .formula = "blocks of old steps that are alive"});
-	if (v->margins[GT_CAUSE_DUPLICATE_STATE])
-		add(t, (struct gt_remedy){.id = "free-old-state",
-					  .text = "let go of the older optimizer",
-					  .bytes = v->margins[GT_CAUSE_DUPLICATE_STATE],
-					  .checked = true,
-					  .same_result = true,
-					  .steps = -1,
-					  .formula = "state made in earlier steps"});
-	if (others(t->report))
-		add(t, (struct gt_remedy){.id = "end-other-process",
-					  .text = "end or move the other processes",
-					  .bytes = others(t->report),
-					  .checked = true,
-					  .same_result = true,
-					  .steps = lasts(v, others(t->report)),
-					  .formula = "what NVML said they hold"});
-	add(t, (struct gt_remedy){.id = "expandable-segments",
-				  .text = "expandable_segments:True",
-				  .bytes = v->cached,
-				  .checked = v->pieces_known,
-				  .same_result = true,
-				  .steps = lasts(v, v->cached),
-				  .formula = "cached pieces"});
-	if (v->categories[GT_CATEGORY_ACTIVATIONS])
-		add(t,
-		    (struct gt_remedy){
-			    .id = "checkpointing",
-			    .text = "checkpointing (at most)",
-			    .bytes = v->categories[GT_CATEGORY_ACTIVATIONS] -
-				     (v->cause == GT_CAUSE_GROWTH &&
-						      v->growth.bytes <=
-							      v->categories[GT_CATEGORY_ACTIVATIONS]
-					      ? v->growth.bytes
-					      : 0),
-			    .same_result = true,
-			    .steps = -1,
-			    .formula = "activations, less those that are kept"});
-}
-
 struct gt_verdict gt_verdict_of(const struct gt_trace *trace, const struct gt_answers *answers,
-				size_t lane_index, const struct gt_report *report)
+				size_t lane_index, const struct gt_report *report,
+				const struct gt_ledger *ledger)
 {
-	struct gt_verdict verdict = {0};
-	struct trial t = {
+	struct gt_verdict verdict = {.pid = trace->header.pid};
+	struct gt_trial t = {
 		.trace = trace,
 		.answers = answers,
+		.ledger = ledger,
 		.lane = &trace->lanes[lane_index],
 		.lane_index = lane_index,
 		.report = report,
@@ -454,19 +551,23 @@ struct gt_verdict gt_verdict_of(const struct gt_trace *trace, const struct gt_an
 	if (report->device_free != GT_UNKNOWN_BYTES && report->requested > report->device_free)
 		verdict.short_by = report->requested - report->device_free;
 	find_pieces(&t);
+	look_at_ledger(&t);
 	if (answers) {
 		find_moment(&t);
 		find_to_come(&t);
 		verdict.growth = gt_growth_of(answers, lane_index);
 	}
+	find_calls(&t);
 	find_margins(&t);
 	verdict.cause = choose(&verdict);
 	find_line(&t);
-	find_remedies(&t);
+	gt_find_remedies(&t);
+	gt_moment_clear(&t.moment);
 	return verdict;
 }
 
 void gt_verdict_clear(struct gt_verdict *verdict)
 {
 	gt_growth_clear(&verdict->growth);
+	gt_calls_clear(&verdict->calls);
 }

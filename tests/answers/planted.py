@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: MIT
+"""Planted faults: a command, and what its first line must say. Programs: faults.py, leak.c, async.c.
+
+A row is one fault. `line`: the text of the planted line, which its answer must name; None: the cause
+has no line of its own (another program's memory). `traces`: the command gets the folder of all
+processes. The table of all rows is printed at the end of the last one.
+"""
+import os
+import subprocess
+import tempfile
+from typing import NamedTuple
+
+from harness import Failed, HERE, Skipped, Traced, equal, expect
+
+SIM = os.path.join(os.path.dirname(HERE), "sim", "run")
+
+
+class Fault(NamedTuple):
+    command: str
+    cause: str  # the oom command's; of growth its rule, of ledger the kind of row
+    says: str  # in the first line
+    sim: tuple = ()
+    line: bool = True  # is named in the first line and in the answer's where
+    everyday: bool = False
+    source: str = "faults.py"
+    traces: bool = False
+    more: dict = {}
+
+
+def oom(cause, says, capacity, **more):
+    return Fault("oom", cause, says, ("--capacity", capacity), **more)
+
+
+CONTEXTS = {"GT_SIM_CONTEXT_COST": "412M"}
+FAULTS = {
+    "validation_graph": oom("growth", "by growth", "2G", everyday=True),
+    "retained_graph": oom("growth", "by growth", "2G"),
+    "outputs_in_list": oom("growth", "by growth", "2G"),
+    "evaluation_with_gradients": oom("growth", "more per call", "2G"),
+    "optimizer_twice": oom("duplicate-state", "optimizer state is there more than once", "4G"),
+    "shape_cache": oom("growth", "by growth", "4G"),
+    "growing_buffer": Fault("growth", "growing-buffer", "Grows"),
+    "fragmentation": oom("fragmentation", "by fragmentation", "4G", everyday=True),
+    "single_request": oom("single-request", "by one request", "8G"),
+    "first_step": oom("first-step-too-large", "Too large for this card: step 1", "8G"),
+    "long_batch": oom("activations", "activations hold", "8G"),
+    "idle_context": Fault("ledger", "context", "context", traces=True, more=CONTEXTS),
+    "idle_workers": oom("idle-contexts", "4 idle contexts hold 4000 MiB", "8G", traces=True,
+                        more={"GT_SIM_CONTEXT_COST": "1000M"}),
+    "pinned_memory": Fault("ledger", "context", "context is idle", ("--devices", "2"), more=CONTEXTS),
+    "other_process": oom("other-process", "pid 4711 holds 6000 MiB", "8G", line=False,
+                         more={"GT_SIM_OTHERS": "4711:6000"}),
+    "library_leak": Fault("oom", "growth", "24 MiB more per call", everyday=True, source="leak.c"),
+    "async_pool": Fault("oom", "pool-cache", "the driver's pools keep", everyday=True, source="async.c"),
+    "graph_pools": oom("pool-cache", "pools of CUDA graphs keep", "8G"),
+    "caught_oom": oom("held-after-oom", "still held since the one that was caught", "6G"),
+    "evaluation_outputs": oom("growth", "by growth", "2G"),
+    "load_twice": oom("load-peak", "in loading", "4G"),
+    "forked_holder": oom("other-process", "holds 6000 MiB of this card", "8G", traces=True),
+    "traceback_kept": oom("growth", "by growth", "2G"),
+}
+table = []
+
+
+def traced_program(build, name, fault):
+    """A run of a C program, with the tool to ask about it."""
+    program = os.path.join(build, "tests", "answers", fault.source[:-2])
+    if not os.path.exists(program):
+        raise Skipped("no CUDA headers here")
+    run = Traced.__new__(Traced)
+    run.tool, run.program = os.path.join(build, "gputrace"), os.path.join(HERE, fault.source)
+    run.folder = tempfile.TemporaryDirectory(prefix="gputrace-answers-")
+    environment = dict(os.environ, GPUTRACE_DIR=run.folder.name, GT_BUILD=build,
+                       LD_PRELOAD=os.path.join(build, "libgputrace.so"))
+    run.done = subprocess.run([SIM, program], env=environment, capture_output=True, text=True, timeout=60)
+    equal(run.done.returncode, 1, "status of " + name)
+    files = [f for f in os.listdir(run.folder.name) if f.endswith(".gtrace")]
+    equal(len(files), 1, "traces of " + name)
+    run.path = os.path.join(run.folder.name, files[0])
+    # as torch's own, although nothing in the program says that this refusal was the last
+    equal([line.split(" refused; see: ")[1] for line in run.done.stderr.splitlines() if "refused" in line],
+          ["gputrace oom " + run.path], "line on standard error")
+    return run
+
+
+def planted(build, name, fault):
+    if fault.source != "faults.py":
+        return traced_program(build, name, fault)
+    return Traced(build, "faults.py", name, sim=fault.sim, fails=True, **fault.more)
+
+
+def answer_of(run, fault):
+    """(cause, where as file:line) of the JSON answer."""
+    answer = run.json(fault.command)
+    if fault.command == "oom":
+        expect(answer["oom"], "no OOM: " + run.done.stderr[-400:])
+        verdict = answer["verdict"]
+        return verdict["cause"], verdict["where"] and verdict["where"]["line"], answer
+    if fault.command == "growth":
+        expect(answer["sites"], "nothing grows")
+        return answer["sites"][0]["rule"], answer["sites"][0]["where"]["line"], answer
+    row = answer["rows"][0]
+    equal(sum(r["bytes"] for r in answer["rows"]), answer["device_total"], "sum of the ledger")
+    expect(row["idle"], "the first row is no idle context: %r" % row)
+    return row["kind"], int(row["key"].split(" ")[0].rsplit(":", 1)[1]), answer
+
+
+def check_segments(run, answer):
+    """The pieces add up, none is large enough, and the planted line keeps them apart."""
+    device = run.json("segments", "--at", "oom")["devices"][0]
+    for key in ("reserved", "allocated", "cached"):
+        equal(device[key], answer["device"][key], key)
+        equal(sum(s[{"reserved": "size", "allocated": "used"}.get(key, key)] for s in device["segments"]),
+              device[key], "sum of " + key)
+    equal((device["fits"], device["wanted"] > device["largest_free_block"]), (False, True), "fits")
+    equal(run.json("segments", "--at", "oom", "--for", "1M")["devices"][0]["fits"], True, "1 MiB fits")
+    pins = {s["pinned_by"] for s in device["segments"] if s["cached"] and s["pinned_by"]}
+    expect(any("fragmentation" in pin for pin in pins), "pins %r" % pins)
+    equal(run.json("errors")["errors"][-1]["outcome"], "fatal", "outcome of the last refusal")
+
+
+def check_remedies(run, answer):
+    """Every remedy has a formula; one that was tried on the blocks and is not enough is said to be none."""
+    for remedy in answer["remedies"]:
+        expect(remedy["formula"], "no formula: %r" % remedy)
+        expect(not remedy["enough"] or remedy["bytes"] >= min(answer["short_by"], remedy["bytes"]), remedy)
+    everything = run.run("oom", "--remedies")
+    for remedy in answer["remedies"]:
+        expect(remedy["formula"] in everything, "--remedies leaves out %r" % remedy)
+
+
+def check_fault(build, name):
+    fault = FAULTS[name]
+    run = planted(build, name, fault)
+    if fault.traces:
+        run.path = run.folder.name
+    first = run.first_line(fault.command)
+    cause, where, answer = answer_of(run, fault)
+    line = run.line_of("the fault: " + name) if fault.line else None
+    named = bool(line) and where == line and (":%d" % line) in first
+    table.append((name, fault.command, cause, fault.says in first and cause == fault.cause, named, first))
+    print("# %-25s %-7s %-20s %s" % (name, fault.command, cause, first))
+    equal(cause, fault.cause, "cause")
+    expect(fault.says in first, "the first line is %r" % first)
+    if fault.line:
+        expect(named, "line %d is not named: %r, where %r" % (line, first, where))
+    if name == "fragmentation":
+        check_segments(run, answer)
+    if fault.command == "oom":
+        check_remedies(run, answer)
+
+
+def print_table(_build):
+    """The table; of all faults that ran, each has its cause, and all but two their line."""
+    print("# %-25s %-8s %-21s %-6s %s" % ("fault", "command", "cause", "right", "line named"))
+    for name, command, cause, right, named, _first in table:
+        print("# %-25s %-8s %-21s %-6s %s" % (name, command, cause, "yes" if right else "NO",
+                                              "yes" if named else "no"))
+    if not table:
+        raise Skipped("no planted fault ran")
+    print("# %d faults, %d causes in the first line, %d lines named" %
+          (len(table), sum(row[3] for row in table), sum(row[4] for row in table)))
+    equal([row[0] for row in table if not row[3]], [], "faults without their cause")
+    expect(sum(not row[4] for row in table) <= 2, "lines not named: %r" % [r[0] for r in table if not r[4]])
+
+
+CASES = {"fault-" + name: (fault.everyday, check_fault, name) for name, fault in FAULTS.items()}
+CASES["faults-table"] = (True, print_table)
