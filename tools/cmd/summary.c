@@ -131,6 +131,7 @@ static int print_one(struct gt_out *out, const struct gt_args *args, const struc
 		status = gt_input_rows(tightest->input, &state, args->by, &rows);
 	if (status)
 		return status;
+	warnings = gt_warnings_of(tightest->input, places);
 	if (out->format == GT_FORMAT_TEXT) {
 		print_answer(out, tightest, args->total);
 		print_process(out, trace);
