@@ -14,6 +14,7 @@ import loops_check
 import mlp
 import planted
 import programs_check
+import unseen_check
 from harness import Failed, PYTHON, Skipped, Traced, equal, expect
 
 
@@ -32,6 +33,7 @@ CASES.update(planted.CASES)
 CASES.update(mlp.CASES)
 CASES.update(loops_check.CASES)
 CASES.update(growing_check.CASES)
+CASES.update(unseen_check.CASES)
 CASES.update(programs_check.CASES)
 
 

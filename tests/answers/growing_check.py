@@ -22,7 +22,8 @@ def check_leak(build, kind, percent):
           (percent, kind, sites[0]["where"]["line"], slope, sites[0]["confidence"]))
     line = traced.line_of("# the leak: pieces" if kind == "pieces" else "# the leak: one block")
     equal([s["where"]["line"] for s in sites], [line], "lines")
-    expect(0.7 * percent <= slope <= 1.4 * percent, "slope %.3f %%" % slope)
+    # a block of more than 1 MiB may be up to 1 MiB larger than what was asked for
+    expect(0.7 * percent <= slope <= 1.6 * percent, "slope %.3f %%" % slope)
 
 
 def check_habit(build, kind, seed):
@@ -33,7 +34,9 @@ def check_habit(build, kind, seed):
                                                   sites[0]["where"]["line"]))
     equal(sites[0]["rule"], FAULTS[kind], "rule")
     line = traced.line_of("# the leak: " + kind)
-    equal({s["where"]["line"] for s in sites}, {line}, "lines")
+    # the graph keeps its input, too, which was made a line before
+    expect({s["where"]["line"] for s in sites} <= {line, line - 1}, "lines of %r" % sites)
+    equal(sites[0]["where"]["line"], line, "line")
     expect("growing.py:%d" % line in traced.first_line("growth"), traced.first_line("growth"))
 
 

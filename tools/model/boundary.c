@@ -16,6 +16,7 @@
 #define LONGEST_PERIOD 32 /* steps that one super-step may have */
 #define LEAST	       3
 #define CONFIDENT      0.5
+#define RHYTHM	       4 /* steps that may take turns */
 
 const char *gt_step_source_name(enum gt_step_source source)
 {
@@ -416,30 +417,43 @@ static size_t count_ids(const struct gt_story *story)
 	return most + 1;
 }
 
-/* Median over consecutive steps of the share that they have in common; the first step differs. */
-static double confidence(const struct gt_story *story, const struct gt_boundaries *steps)
+/* Median over the steps of the share that each has in common with the one some steps before. */
+static double likeness(const struct gt_story *story, const struct gt_boundaries *steps,
+		       size_t apart)
 {
 	size_t ids = count_ids(story), pairs = 0;
-	struct histogram a = {gt_xcalloc(ids, sizeof(*a.counts)), 0};
-	struct histogram b = {gt_xcalloc(ids, sizeof(*b.counts)), 0};
+	struct histogram all[RHYTHM + 1];
 	double *shares = gt_xcalloc(steps->count, sizeof(*shares)), result;
 
-	for (size_t s = 1; s < steps->count; s++) {
-		struct histogram swap = a;
+	for (size_t i = 0; i <= apart; i++)
+		all[i] = (struct histogram){gt_xcalloc(ids, sizeof(*all[i].counts)), 0};
+	for (size_t s = 1; s < steps->count; s++) { /* the first step differs */
 		uint32_t to = s + 1 < steps->count ? steps->starts[s + 1] : steps->end;
+		struct histogram *now = &all[s % (apart + 1)];
 
-		a = b;
-		b = swap;
-		fill(story, steps->starts[s], to, &b, ids);
-		if (s > 1)
-			shares[pairs++] = alike(&a, &b, ids);
+		fill(story, steps->starts[s], to, now, ids);
+		if (s > apart)
+			shares[pairs++] = alike(&all[(s + 1) % (apart + 1)], now, ids);
 	}
 	qsort(shares, pairs, sizeof(*shares), by_value);
-	result = pairs ? (shares[(pairs - 1) / 2] + shares[pairs / 2]) / 2 : 1;
+	result = pairs ? (shares[(pairs - 1) / 2] + shares[pairs / 2]) / 2 : apart == 1;
 	free(shares);
-	free(a.counts);
-	free(b.counts);
-	return result * (steps->count < 5 ? (double)steps->count / 5 : 1);
+	for (size_t i = 0; i <= apart; i++)
+		free(all[i].counts);
+	return result * (steps->count < 5 * apart ? (double)steps->count / (double)(5 * apart) : 1);
+}
+
+/* Consecutive steps are alike, or those of a rhythm: every third one collects data, for example. */
+static double confidence(const struct gt_story *story, const struct gt_boundaries *steps)
+{
+	double best = likeness(story, steps, 1);
+
+	for (size_t apart = 2; best < CONFIDENT && apart <= RHYTHM; apart++) {
+		double other = likeness(story, steps, apart);
+
+		best = other > best ? other : best;
+	}
+	return best;
 }
 
 /* ---- training without marks ------------------------------------------------------------------ */

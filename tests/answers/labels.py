@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: MIT
+"""What tensors say of themselves, for each block by the number of its allocation.
+
+The n-th allocation of a process is the n-th in a second run of the same program, so a run with labels
+tells what the blocks of a run without them were for. Saved-tensor hooks change how long tensors live,
+so the run that is judged has none. A program calls start() once, at() in each part of a step, and finish().
+"""
+import json
+import os
+
+import torch
+from torch.nn import functional
+
+ON = os.environ.get("GT_LABELS")  # file to write
+seen = []  # device, allocations so far, address, category
+
+
+def allocations(device):
+    return torch.cuda.memory_stats(device).get("allocation.all.allocated", 0)
+
+
+def tell(tensor, category):
+    """Of the tensor's storage, whatever it is a view of."""
+    if not isinstance(tensor, torch.Tensor) or not tensor.is_cuda:
+        return
+    address = tensor.untyped_storage().data_ptr()
+    if address:
+        seen.append((tensor.device.index, allocations(tensor.device.index), address, category))
+
+
+def tell_all(value, category):
+    if isinstance(value, torch.Tensor):
+        tell(value, category)
+    elif isinstance(value, dict):
+        for one in value.values():
+            tell_all(one, category)
+    elif isinstance(value, (list, tuple)):
+        for one in value:
+            tell_all(one, category)
+
+
+def pack(tensor):
+    tell(tensor, "activations")
+    return tensor
+
+
+def hooks():
+    """Hooks belong to a thread: replicas call this in theirs."""
+    if ON:
+        torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor).__enter__()
+
+
+depth = [0]
+
+
+def before(module, args, kwargs):
+    if not depth[0]:
+        tell_all(args, "inputs")
+        tell_all(kwargs, "inputs")
+    depth[0] += 1
+
+
+def after(module, args, kwargs, result):
+    depth[0] -= 1
+
+
+def told_loss(function):
+    def loss(*args, **kwargs):
+        tell_all([a for a in args if isinstance(a, torch.Tensor) and not a.requires_grad], "inputs")
+        return function(*args, **kwargs)
+    return loss
+
+
+def start(modules, optimizers, more_weights=()):
+    """Before the first step, once all parameters are on their device."""
+    start.modules, start.optimizers, start.more = modules, optimizers, more_weights
+    if not ON:
+        return
+    for module in modules:
+        module.register_forward_pre_hook(before, with_kwargs=True)
+        module.register_forward_hook(after, with_kwargs=True)
+    for name in ("mse_loss", "cross_entropy"):
+        setattr(functional, name, told_loss(getattr(functional, name)))
+    hooks()
+
+
+def at():
+    """Tell here, where all are alive: who is who now."""
+    if not ON:
+        return
+    for module in start.modules:
+        tell_all(list(module.parameters()) + list(module.buffers()), "weights")
+        tell_all([p.grad for p in module.parameters()], "gradients")
+    tell_all(list(start.more), "weights")
+    for optimizer in start.optimizers:
+        tell_all(list(optimizer.state.values()), "optimizer_state")
+
+
+def finish():
+    if ON:
+        with open(ON, "w", encoding="utf-8") as file:
+            json.dump(seen, file)
