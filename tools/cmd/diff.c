@@ -26,7 +26,8 @@ static int side_args(const struct gt_args *args, const char *window, struct gt_a
 		return gt_message(GT_EXIT_USAGE, "diff: %s: no such moment or part of the run",
 				  window);
 	ret->from = ret->to = NULL;
-	if (when.kind <= GT_WHEN_END || (when.kind == GT_WHEN_STEP && when.phase))
+	if (when.kind <= GT_WHEN_END ||
+	    (when.kind == GT_WHEN_STEP && (when.phase || args->at.kind == GT_WHEN_END)))
 		ret->at = when;
 	else
 		ret->from = ret->to = window;

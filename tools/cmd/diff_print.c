@@ -53,23 +53,40 @@ static long long in_unit(uint64_t bytes, enum gt_unit unit)
 
 /* ---- the lines before the table -------------------------------------------------------------------- */
 
-/* ", all in activations of train.py:25", or nothing when nothing changed. To be freed. */
+/* The row's name where it fits, else the innermost line of it; "" when nothing does. To be freed. */
+static char *where_text(const struct gt_out *out, const struct gt_label *label, size_t columns)
+{
+	bool cut = out->terminal && !out->all;
+	size_t room = cut ? out->width - (columns < out->width ? columns : out->width) : SIZE_MAX;
+	char *line;
+
+	if (gt_text_width(label->text) <= room || !*label->file)
+		return gt_fitting(out, label->text, columns);
+	line = gt_xasprintf("%s:%d", gt_base_name(label->file), label->line);
+	if (strlen(line) > room)
+		*line = '\0';
+	return line;
+}
+
+/* ", most in activations of train.py:25", or nothing when nothing changed. To be freed. */
 static char *most_text(const struct gt_out *out, const struct gt_args *args,
 		       const struct gt_diff_pair *pair, size_t columns)
 {
 	const struct gt_diff_row *row = pair->diff.rows;
 	const uint8_t category = pair->diff.count ? newer(row)->category : GT_CATEGORY_NONE;
-	bool named = category && gt_by_code(args->by);
+	const char *name = category && gt_by_code(args->by) ? gt_category_name(category) : NULL;
+	const char *share = pair->one_line || pair->diff.count == 1 ? "all" : "most";
 	char *words, *where, *text;
 
 	if (!pair->diff.count || pair->diff.bytes_a == pair->diff.bytes_b)
 		return gt_xstrdup("");
-	words = gt_xasprintf(", %s %s%s%s",
-			     pair->one_line || pair->diff.count == 1 ? "all" : "most",
-			     named ? "in " : "from ", named ? gt_category_name(category) : "",
-			     named ? " of " : "");
-	where = gt_fitting(out, label_of(row)->text, columns + strlen(words) + 1);
-	text = gt_xasprintf("%s%s", words, where);
+	words = name ? gt_xasprintf(", %s in %s", share, name) : gt_xasprintf(", %s", share);
+	where = where_text(out, label_of(row), columns + strlen(words) + sizeof(" from ."));
+	text = gt_xasprintf("%s%s%s", name || *where ? words : "",
+			    !*where ? ""
+			    : name  ? " of "
+				    : " from ",
+			    where);
 	free(where);
 	free(words);
 	return text;
@@ -233,7 +250,8 @@ static char *change_text(uint64_t a, uint64_t b, enum gt_unit unit)
 {
 	long long x = in_unit(a, unit), y = in_unit(b, unit);
 
-	return gt_xasprintf("%lld -> %lld (%+lld)", x, y, y - x);
+	return x == y ? gt_xasprintf("%lld -> %lld", x, y)
+		      : gt_xasprintf("%lld -> %lld (%+lld)", x, y, y - x);
 }
 
 static bool both(const struct gt_diff_pair *pair)

@@ -92,7 +92,10 @@ static int add_one(struct gt_parts *parts, const char *text)
 	return 0;
 }
 
-/* When a step begins or ends that the program did not count, of the first device that has it. */
+/*
+ * When a step begins or ends that the program did not count, of the first device that has it. Where
+ * one ends, the next has its first event.
+ */
 static bool inferred_step(struct gt_input *input, const char *text, bool to, uint64_t *ret_us)
 {
 	const struct gt_answers *answers;
@@ -110,7 +113,7 @@ static bool inferred_step(struct gt_input *input, const char *text, bool to, uin
 			continue;
 		found = (size_t)number <= steps.count;
 		if (found)
-			*ret_us = to ? steps.steps[number - 1].to_us
+			*ret_us = to ? steps.steps[number - 1].to_us - !steps.steps[number - 1].cut
 				     : steps.steps[number - 1].from_us;
 		gt_steps_clear(&steps);
 	}

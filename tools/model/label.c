@@ -413,8 +413,12 @@ void gt_label_make(struct gt_symbols *symbols, const struct gt_trace *trace,
 static void put_loose(FILE *text, const struct parts *parts, enum gt_by by, int level)
 {
 	bool stack = by == GT_BY_STACK || by == GT_BY_SITE;
+	const struct gt_frame *frame = by == GT_BY_INSIDE ? inside_frame(parts) : parts->user;
+	const char *dot = !stack && frame ? strrchr(frame->function, '.') : NULL;
 
-	if (!stack)
+	if (!stack && level == 2)
+		put_name(text, dot ? dot + 1 : frame ? frame->function : "", FORM_LOOSE);
+	else if (!stack)
 		put_text(text, parts, by, FORM_LOOSE);
 	else if (level <= 2)
 		put_functions(text, parts->stack, level == 1);
@@ -433,7 +437,7 @@ char *gt_label_loose(struct gt_symbols *symbols, const struct gt_trace *trace,
 	size_t length;
 	FILE *file;
 
-	if (!gt_by_code(by) || level > (stack ? GT_LOOSEST : 1))
+	if (!gt_by_code(by) || level > (stack ? GT_LOOSEST : by == GT_BY_LINE ? 1 : 2))
 		return NULL;
 	parts = parts_of(symbols, trace, site, GT_STREAM_UNKNOWN);
 	file = open_memstream(&text, &length);

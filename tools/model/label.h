@@ -51,8 +51,8 @@ void gt_label_clear(struct gt_label *label);
 
 /*
  * Coarser keys of the same site, for stacks that another build or version of the code changed:
- * level 1 leaves out line numbers and offsets, 2 the native frames of libraries, 3 all of a library
- * but its innermost function, 4 that too. To be freed; NULL: nothing coarser.
+ * level 1 leaves out line numbers and offsets, 2 the native frames of libraries (of a function its
+ * class and file), 3 all of a library but its innermost function, 4 that too. To be freed; NULL: nothing coarser.
  */
 #define GT_LOOSEST 4
 char *gt_label_loose(struct gt_symbols *symbols, const struct gt_trace *trace,
