@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * gputrace plan: the largest batch that fits, from the peaks of one run or of several with different
- * batch sizes, or from a number of parameters alone. Each phase has its own line over the batch size,
- * because a small batch peaks in the optimizer, where it does not matter, and a large one in backward.
+ * batch sizes, or from a number of parameters alone. A step does the same things whatever its batch, so
+ * each slice of it has a line of its own over the batch size: a small batch peaks in the optimizer, where
+ * it does not matter, a large one where backward begins, and the peak is the highest of the lines.
  */
 #include "cmd/plan.h"
 
@@ -10,26 +11,36 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cmd/contrast.h"
-#include "model/steps.h"
 #include "model/xalloc.h"
 
 #define RESERVE (1ull << 30) /* unless --reserve says it: context, libraries, fragmentation */
 
 /* ---- a run ----------------------------------------------------------------------------------------- */
 
+static void raise_lines(struct gt_plan_point *point, const struct gt_step *step, size_t first)
+{
+	for (size_t s = 0; s < GT_STEP_SLICES; s++)
+		if ((double)step->slice_peaks[s] > point->lines[first + s]) {
+			point->lines[first + s] = (double)step->slice_peaks[s];
+			point->phases[first + s] = step->slice_phases[s];
+		}
+}
+
 static void read_steps(struct gt_plan_point *point, const struct gt_steps *steps)
 {
 	const struct gt_step *usual = &steps->steps[steps->usual];
 
-	for (size_t i = 0; i < steps->count; i++)
+	for (size_t i = 0; i < steps->count; i++) {
+		raise_lines(point, &steps->steps[i], i ? GT_STEP_SLICES : 0);
 		for (int p = GT_PHASE_FORWARD; p <= GT_PHASE_AFTER; p++)
-			point->phases[p] =
-				fmax(point->phases[p], (double)steps->steps[i].phase_peaks[p]);
+			point->by_phase[p] =
+				fmax(point->by_phase[p], (double)steps->steps[i].phase_peaks[p]);
+		point->held = fmax(point->held, (double)steps->steps[i].peak_reserved);
+	}
 	point->peak = (double)steps->steps[steps->worst].peak;
 	point->worst = steps->worst + 1;
 	point->phase = steps->steps[steps->worst].peak_phase;
-	for (size_t i = 0; i < steps->count; i++)
-		point->held = fmax(point->held, (double)steps->steps[i].peak_reserved);
+	point->events = usual->end - usual->first;
 	for (int c = 0; c < GT_CATEGORIES; c++)
 		point->categories[c] = (double)usual->categories[GT_STEP_BACKWARD][c];
 }
@@ -155,20 +166,41 @@ static bool fit(const struct gt_plan_view *view, const double *values, struct gt
 	return fitted;
 }
 
+/*
+ * Slices are those of the same work only if the steps have equally many events. Otherwise, as when an
+ * operation takes another way for another batch, a line per phase is all there is.
+ */
+static void align_lines(struct gt_plan_view *view)
+{
+	bool equal = true;
+
+	for (size_t i = 0; i < view->count; i++)
+		equal &= view->points[i].events == view->points[0].events;
+	for (size_t i = 0; i < view->count && !equal; i++) {
+		struct gt_plan_point *point = &view->points[i];
+
+		memset(point->lines, 0, sizeof(point->lines));
+		memcpy(point->lines, point->by_phase, sizeof(point->by_phase));
+		for (int p = GT_PHASE_FORWARD; p <= GT_PHASE_AFTER; p++)
+			point->phases[p] = (uint8_t)p;
+	}
+}
+
 static int fit_lines(struct gt_plan_view *view)
 {
 	double *values = gt_xcalloc(view->count, sizeof(*values));
 	bool any = false;
 
-	for (int p = GT_PHASE_FORWARD; p <= GT_PHASE_AFTER; p++) {
+	align_lines(view);
+	for (size_t l = 0; l < GT_PLAN_LINES; l++) {
 		bool there = true;
 
 		for (size_t i = 0; i < view->count; i++) {
-			values[i] = view->points[i].phases[p];
+			values[i] = view->points[i].lines[l];
 			there &= values[i] > 0;
 		}
-		view->fitted[p] = there && fit(view, values, &view->phases[p]);
-		any |= view->fitted[p];
+		view->fitted[l] = there && fit(view, values, &view->lines[l]);
+		any |= view->fitted[l];
 	}
 	for (size_t i = 0; i < view->count; i++)
 		values[i] = view->points[i].held;
@@ -185,31 +217,78 @@ static int fit_lines(struct gt_plan_view *view)
 /* One run: what is static at its peak is static, the rest grows with the batch. */
 static void line_of_one(struct gt_plan_view *view)
 {
-	const struct gt_plan_point *point = &view->points[0];
+	struct gt_plan_point *point = &view->points[0];
 	double fixed = part_of(point->at_peak) + point->at_peak[GT_CATEGORY_WORKSPACES];
 
-	view->phase = point->phase;
-	view->fitted[point->phase] = true;
-	view->phases[point->phase] = (struct gt_line_fit){
+	point->phases[0] = (uint8_t)point->phase;
+	view->fitted[0] = true;
+	view->lines[0] = (struct gt_line_fit){
 		.at_zero = fixed,
 		.slope = (point->peak - fixed) / point->batch,
 	};
 }
 
+static double value_at(const struct gt_plan_view *view, size_t line, double batch)
+{
+	return view->lines[line].at_zero + view->lines[line].slope * batch;
+}
+
+size_t gt_plan_highest(const struct gt_plan_view *view, double batch)
+{
+	size_t best = GT_PLAN_LINES;
+
+	for (size_t l = 0; l < GT_PLAN_LINES; l++)
+		if (view->fitted[l] && (best == GT_PLAN_LINES ||
+					value_at(view, l, batch) > value_at(view, best, batch)))
+			best = l;
+	return best;
+}
+
+double gt_plan_predict(const struct gt_plan_view *view, double batch)
+{
+	return value_at(view, gt_plan_highest(view, batch), batch);
+}
+
+size_t gt_plan_next(const struct gt_plan_view *view, size_t line)
+{
+	const struct gt_line_fit *now = &view->lines[line];
+	size_t best = GT_PLAN_LINES;
+	double nearest = INFINITY;
+
+	for (size_t l = 0; l < GT_PLAN_LINES; l++) {
+		const struct gt_line_fit *other = &view->lines[l];
+		double crossing;
+
+		if (!view->fitted[l] || other->slope <= now->slope)
+			continue;
+		crossing = (now->at_zero - other->at_zero) / (other->slope - now->slope);
+		if (crossing < nearest) {
+			nearest = crossing;
+			best = l;
+		}
+	}
+	return best;
+}
+
+const char *gt_plan_phase(const struct gt_plan_view *view, size_t line)
+{
+	return gt_phase_name(view->points[view->count - 1].phases[line]);
+}
+
+/* The largest batch whose peak fits: the least that any line allows. */
 static void find_limit(struct gt_plan_view *view)
 {
 	double room = view->gpu - view->reserve, best = INFINITY;
 
-	for (int p = GT_PHASE_FORWARD; p <= GT_PHASE_AFTER; p++) {
-		const struct gt_line_fit *line = &view->phases[p];
-		double batch = line->slope > 0 ? (room - line->at_zero) / line->slope : INFINITY;
+	for (size_t l = 0; l < GT_PLAN_LINES; l++) {
+		const struct gt_line_fit *line = &view->lines[l];
+		double batch = line->slope > 0 ? (room - line->at_zero) / line->slope : 0;
 
-		if (!view->fitted[p] || (line->slope <= 0 && line->at_zero <= room))
+		if (!view->fitted[l] || (line->slope <= 0 && line->at_zero <= room))
 			continue;
-		batch = line->slope > 0 ? batch : 0;
 		if (batch < best) {
 			best = batch;
-			view->phase = (enum gt_phase)p;
+			view->line = l;
 		}
 	}
 	view->largest = best < INFINITY ? gt_plan_largest(best, 1) : 0;
@@ -220,7 +299,7 @@ static void find_limit(struct gt_plan_view *view)
 static void make_base(const struct gt_args *args, struct gt_plan_view *view)
 {
 	const struct gt_plan_point *last = &view->points[view->count - 1];
-	const struct gt_line_fit *line = &view->phases[view->phase];
+	const struct gt_line_fit *line = &view->lines[view->line];
 	struct gt_plan_base *base = &view->base;
 
 	base->weights = last->categories[GT_CATEGORY_WEIGHTS];
@@ -270,16 +349,6 @@ uint64_t gt_plan_row_largest(const struct gt_plan_view *view, const struct gt_pl
 	if (view->count && row == view->rows)
 		return view->largest;
 	return gt_plan_largest(gt_plan_room(view, row), row->per_sample);
-}
-
-double gt_plan_predict(const struct gt_plan_view *view, double batch)
-{
-	double most = 0;
-
-	for (int p = GT_PHASE_FORWARD; p <= GT_PHASE_AFTER; p++)
-		if (view->fitted[p])
-			most = fmax(most, view->phases[p].at_zero + view->phases[p].slope * batch);
-	return most;
 }
 
 /* Several --sample: the same static bytes with each of them, as measured elsewhere. */

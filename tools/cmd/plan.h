@@ -5,13 +5,20 @@
 
 #include "cmd/session.h"
 #include "model/plan.h"
+#include "model/steps.h"
+
+/* A line over the batch size for each slice of the first step, which warms up, and of the others. */
+#define GT_PLAN_LINES (2 * GT_STEP_SLICES)
 
 struct gt_plan_point { /* a run with its batch size */
 	const char *path;
 	double batch;
 	double peak, held;
-	double phases[GT_PHASE_AFTER + 1]; /* the highest peak of each, over all steps */
-	double categories[GT_CATEGORIES];  /* at the end of a usual step's backward */
+	double lines[GT_PLAN_LINES]; /* peaks of the slices: of the first step, of all others */
+	uint8_t phases[GT_PLAN_LINES];
+	double by_phase[GT_PHASE_AFTER + 1]; /* the highest peak of each phase */
+	uint64_t events;		     /* in a usual step */
+	double categories[GT_CATEGORIES];    /* at the end of a usual step's backward */
 	double at_peak[GT_CATEGORIES];
 	size_t worst; /* step of the peak, from 1 */
 	enum gt_phase phase;
@@ -21,9 +28,9 @@ struct gt_plan_point { /* a run with its batch size */
 struct gt_plan_view {
 	struct gt_plan_point *points;
 	size_t count;
-	struct gt_line_fit phases[GT_PHASE_AFTER + 1], held;
-	bool fitted[GT_PHASE_AFTER + 1];
-	enum gt_phase phase; /* the one that limits the batch */
+	struct gt_line_fit lines[GT_PLAN_LINES], held;
+	bool fitted[GT_PLAN_LINES];
+	size_t line; /* the one that limits the batch */
 	struct gt_plan_base base;
 	double gpu, reserve; /* 0 = not known */
 	double residual;     /* static_bytes less weights, gradients and state as measured */
@@ -37,8 +44,14 @@ struct gt_plan_view {
 double gt_plan_room(const struct gt_plan_view *view, const struct gt_plan_row *row);
 uint64_t gt_plan_row_largest(const struct gt_plan_view *view, const struct gt_plan_row *row);
 
-/* What the runs say of another batch size; of one run, its line from the static bytes. */
+/* The highest line at a batch size: what the runs say of its peak. */
+size_t gt_plan_highest(const struct gt_plan_view *view, double batch);
 double gt_plan_predict(const struct gt_plan_view *view, double batch);
+
+/* The highest line behind the one that is it up to some batch size; GT_PLAN_LINES: none. */
+size_t gt_plan_next(const struct gt_plan_view *view, size_t line);
+
+const char *gt_plan_phase(const struct gt_plan_view *view, size_t line);
 
 void gt_plan_print(struct gt_out *out, const struct gt_args *args, const struct gt_plan_view *view);
 void gt_plan_json(struct gt_out *out, const struct gt_args *args, const struct gt_plan_view *view);

@@ -57,14 +57,14 @@ static void print_answer(struct gt_out *out, const struct gt_args *args,
 
 static void print_line(struct gt_out *out, const struct gt_plan_view *view, enum gt_unit unit)
 {
-	const struct gt_line_fit *line = &view->phases[view->phase];
+	const struct gt_line_fit *line = &view->lines[view->line];
 	char *runs = view->count == 1 ? gt_xasprintf("one run of batch %g", view->points[0].batch)
 				      : gt_xasprintf("%zu runs", view->count);
 
 	gt_line(out, GT_PLAIN,
 		"peak %s (in use) = %lld + %.1f x batch, in %s, from %s; reserve %lld",
 		gt_unit_name(unit), in_unit(line->at_zero, unit),
-		line->slope / (double)gt_unit_bytes(unit), gt_phase_name(view->phase), runs,
+		line->slope / (double)gt_unit_bytes(unit), gt_plan_phase(view, view->line), runs,
 		in_unit(view->reserve, unit));
 	gt_line(out, GT_PLAIN,
 		"  measured: weights %lld, gradients %lld, optimizer state %lld; all else %+lld",
@@ -231,19 +231,19 @@ static json_t *json_points(const struct gt_plan_view *view)
 	return points;
 }
 
-static json_t *json_phases(const struct gt_plan_view *view)
+/* The lines that are the highest for some batch from 1 on, in the order of batch sizes. */
+static json_t *json_lines(const struct gt_plan_view *view)
 {
-	json_t *phases = json_array();
+	json_t *lines = json_array();
 
-	for (int p = 0; p <= GT_PHASE_AFTER; p++)
-		if (view->fitted[p])
-			json_array_append_new(
-				phases,
-				json_pack("{s:s, s:I, s:I, s:I}", "phase", gt_phase_name(p),
-					  "static_bytes", (json_int_t)view->phases[p].at_zero,
-					  "bytes_per_sample", (json_int_t)view->phases[p].slope,
-					  "residual_bytes", (json_int_t)view->phases[p].residual));
-	return phases;
+	for (size_t l = view->count ? gt_plan_highest(view, 1) : GT_PLAN_LINES; l < GT_PLAN_LINES;
+	     l = gt_plan_next(view, l))
+		json_array_append_new(
+			lines, json_pack("{s:s, s:I, s:I, s:I}", "phase", gt_plan_phase(view, l),
+					 "static_bytes", (json_int_t)view->lines[l].at_zero,
+					 "bytes_per_sample", (json_int_t)view->lines[l].slope,
+					 "residual_bytes", (json_int_t)view->lines[l].residual));
+	return lines;
 }
 
 void gt_plan_json(struct gt_out *out, const struct gt_args *args, const struct gt_plan_view *view)
@@ -264,8 +264,9 @@ void gt_plan_json(struct gt_out *out, const struct gt_args *args, const struct g
 	json_object_set_new(answer, "residual_bytes",
 			    view->count ? json_integer((json_int_t)view->residual) : json_null());
 	json_object_set_new(answer, "phase",
-			    view->count ? json_string(gt_phase_name(view->phase)) : json_null());
-	json_object_set_new(answer, "phases", json_phases(view));
+			    view->count ? json_string(gt_plan_phase(view, view->line))
+					: json_null());
+	json_object_set_new(answer, "lines", json_lines(view));
 	json_object_set_new(answer, "points", json_points(view));
 	json_object_set_new(answer, "largest_by_held",
 			    gt_json_number(view->by_held, view->by_held));

@@ -229,6 +229,19 @@ static int start_totals(struct tracking *t, struct gt_error *err)
 	return err->status ? -1 : 0;
 }
 
+static void raise_slice(struct gt_step *step, uint32_t position, uint64_t now, enum gt_phase phase)
+{
+	uint64_t done = position > step->first ? position - step->first : 0;
+	uint64_t slice =
+		done * GT_STEP_SLICES / (step->end > step->first ? step->end - step->first : 1);
+
+	slice = slice < GT_STEP_SLICES ? slice : GT_STEP_SLICES - 1;
+	if (now > step->slice_peaks[slice]) {
+		step->slice_peaks[slice] = now;
+		step->slice_phases[slice] = (uint8_t)phase;
+	}
+}
+
 static void raise_peaks(struct tracking *t, struct gt_step *step, uint64_t seq)
 {
 	uint64_t now = (uint64_t)t->cur[t->total];
@@ -240,6 +253,7 @@ static void raise_peaks(struct tracking *t, struct gt_step *step, uint64_t seq)
 		step->peak_at = t->position;
 		step->peak_phase = phase;
 	}
+	raise_slice(step, t->position, now, phase);
 	if (now > step->phase_peaks[phase])
 		step->phase_peaks[phase] = now;
 	if ((uint64_t)t->cur[GT_TOTAL_RESERVED] > step->peak_reserved)

@@ -13,6 +13,9 @@ enum gt_step_moment {
 	GT_STEP_MOMENTS,
 };
 
+/* Stretches of a step by number of events, for what happens at the same place in each of them. */
+#define GT_STEP_SLICES 32
+
 struct gt_step {
 	uint32_t first, end; /* positions: from the first to before the end */
 	uint64_t from_us, to_us;
@@ -26,6 +29,8 @@ struct gt_step {
 	uint64_t inputs;     /* bytes of its inputs; 0 = none found */
 	uint64_t allocs, frees, alloc_bytes;
 	uint64_t phase_peaks[GT_PHASE_AFTER + 1];
+	uint64_t slice_peaks[GT_STEP_SLICES];
+	uint8_t slice_phases[GT_STEP_SLICES]; /* enum gt_phase of that peak */
 	/* In use at the end of its (last) forward, of its (last) backward, at its own, and its
 	 * peak. */
 	uint64_t categories[GT_STEP_MOMENTS][GT_CATEGORIES];
