@@ -183,7 +183,8 @@ def screens(bench, runs, failed):
     a, b, *_ = runs.values()
     for columns in (80, 120):
         for name, command in (("compare", ["compare", *runs.values(), failed]),
-                              ("plan", ["plan", a, b, "--target", "96", "--layers", "2", "--rank", "4"]),
+                              ("plan", ["plan", a, b, "--gpu", "256M", "--reserve", "32M", "--target", "96", "--layers",
+                                        "2", "--rank", "4"]),
                               ("plan-params", [*WORKED, "--sample", "0.40GiB", "--layers", "24", "--rank", "8"])):
             text = speed(bench.screen(columns, *command, NO_COLOR="1"))
             golden("%s-%d.txt" % (name, columns), text)

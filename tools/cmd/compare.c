@@ -244,7 +244,7 @@ static char *file_text(const struct gt_out *out, const char *path)
 static const struct gt_field fields[] = {
 	{"file", NULL, GT_FIELD_TEXT, GT_SHOW_ALWAYS},
 	{"device", "GPU", GT_FIELD_COUNT, GT_SHOW_WIDE},
-	{"configuration", NULL, GT_FIELD_TEXT, GT_SHOW_ALWAYS},
+	{"configuration", "arguments", GT_FIELD_TEXT, GT_SHOW_ALWAYS},
 	{"peak_allocated", "peak", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
 	{"peak_reserved", "held", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
 	{"first_step_peak", "step 1", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
@@ -253,7 +253,7 @@ static const struct gt_field fields[] = {
 	{"weights", "weights", GT_FIELD_BYTES, GT_SHOW_WIDE},
 	{"gradients", "gradients", GT_FIELD_BYTES, GT_SHOW_WIDE},
 	{"optimizer_state", "state", GT_FIELD_BYTES, GT_SHOW_WIDE},
-	{"temporaries", "temporaries", GT_FIELD_BYTES, GT_SHOW_WIDE},
+	{"temporaries", "temporaries", GT_FIELD_BYTES, GT_SHOW_DATA},
 	{"steps_per_second", "steps/s", GT_FIELD_TEXT, GT_SHOW_ALWAYS},
 	{"end", NULL, GT_FIELD_TEXT, GT_SHOW_ALWAYS},
 };
@@ -289,6 +289,8 @@ static void add_entry(struct gt_table *table, const struct gt_out *out, const st
 	char *end = end_text(entry);
 	char speed[32] = "-";
 
+	if (out->terminal && !out->all)
+		gt_cut_text(configuration, gt_is_wide(out) ? 32 : 12);
 	if (speed_of(entry) > 0)
 		snprintf(speed, sizeof(speed), "%.3g", speed_of(entry));
 	gt_table_row(table, 0, 0, entry->failure ? GT_ROW_ACT : 0);

@@ -129,7 +129,7 @@ static void add_row(struct gt_table *table, const struct gt_args *args,
 		for (int i = 0; i < 4; i++)
 			gt_table_unknown(table);
 	} else {
-		gt_table_number(table, (int64_t)whole(gt_plan_static(row)));
+		gt_table_number(table, llround(gt_plan_static(row)));
 		if (row->per_sample > 0)
 			gt_table_number(table, (int64_t)whole(row->per_sample));
 		else
@@ -207,8 +207,8 @@ static json_t *json_row(const struct gt_args *args, const struct gt_plan_view *v
 		gt_json_number(whole(row->weights), row->known), "gradients",
 		gt_json_number(whole(row->gradients), row->known), "optimizer_state",
 		gt_json_number(whole(row->optimizer), row->known), "static_bytes",
-		gt_json_number(whole(gt_plan_static(row)), row->known), "bytes_per_sample",
-		gt_json_number(whole(row->per_sample), sample));
+		row->known ? json_integer(llround(gt_plan_static(row))) : json_null(),
+		"bytes_per_sample", gt_json_number(whole(row->per_sample), sample));
 
 	return json_split(object, args->plan.target, gt_plan_row_largest(view, row),
 			  sample && view->gpu > 0);
@@ -257,8 +257,7 @@ void gt_plan_json(struct gt_out *out, const struct gt_args *args, const struct g
 	json_object_set_new(answer, "device_total",
 			    gt_json_number(whole(view->gpu), view->gpu > 0));
 	json_object_set_new(answer, "reserve_bytes", json_integer((json_int_t)view->reserve));
-	json_object_set_new(answer, "static_bytes",
-			    json_integer((json_int_t)whole(gt_plan_static(base))));
+	json_object_set_new(answer, "static_bytes", json_integer(llround(gt_plan_static(base))));
 	json_object_set_new(answer, "bytes_per_sample",
 			    gt_json_number(whole(base->per_sample), base->per_sample > 0));
 	json_object_set_new(answer, "residual_bytes",

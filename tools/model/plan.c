@@ -135,8 +135,8 @@ static const struct {
 	void (*apply)(const struct gt_plan_base *base, struct gt_plan_row *row);
 } techniques[] = {
 	{"base", "as it is", "weights + gradients + state", true, NULL},
-	{"checkpointing", "checkpointing, --layers N", "per sample x (ceil(n/k) + k) / (n + 1)",
-	 true, checkpoint},
+	{"checkpointing", "checkpointing, --layers N", "per sample x (n/k + k) / (n + 1)", true,
+	 checkpoint},
 	{"offload", "optimizer state on the CPU", "state = 0", true, offload},
 	{"sharded", "sharded (FSDP), --gpus N", "static / N + weights / layers", true, shard},
 	{"autocast", "autocast (bf16)", "per sample / 2", false, autocast},
@@ -145,11 +145,10 @@ static const struct {
 	{"adam-8bit", "8-bit optimizer state", "state x (1 + 4/256) / 4", false, eight_bit},
 	{"sgd-momentum", "SGD with momentum", "state = weights", false, momentum},
 	{"sgd", "SGD", "state = 0", false, sgd},
-	{"bf16-master", "bf16, fp32 master weights", "weights / 2, gradients / 2, state + weights",
-	 false, half_master},
+	{"bf16-master", "bf16, fp32 master weights", "halves; state + fp32 weights", false,
+	 half_master},
 	{"bf16", "bf16 alone", "all / 2", false, half},
-	{"lora", "LoRA, --rank R --layers N", "(gradients + state) x 4 r width layers / P", false,
-	 lora},
+	{"lora", "LoRA, --rank R --layers N", "gradients, state x 4 r width n / P", false, lora},
 	{"qlora", "LoRA on 4-bit weights", "weights x 4.127 / 32 + LoRA", false, qlora},
 };
 
@@ -177,6 +176,9 @@ struct gt_plan_row *gt_plan_rows(const struct gt_plan_base *base, size_t *ret_co
 
 		if (techniques[i].apply)
 			techniques[i].apply(base, &row);
+		/* Less than zero: gradients that are not made yet at the peak. */
+		if (row.other < 0 && base->gradients > 0)
+			row.other *= row.gradients / base->gradients;
 		if (row.applies)
 			*GT_PUSH(rows, count) = row;
 	}

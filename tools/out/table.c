@@ -341,7 +341,10 @@ static void fit(const struct gt_table *table, const struct gt_out *out, size_t *
 			others += widths[c] + 2;
 	if (!out->terminal || out->all || others + widths[0] <= out->width)
 		return;
-	widths[0] = others + 20 < out->width ? out->width - others : 20;
+	if (others + 20 < out->width)
+		widths[0] = out->width - others;
+	else if (widths[0] > 20)
+		widths[0] = 20;
 }
 
 static void put_cell(struct gt_out *out, const char *text, size_t width, bool left, bool last)
