@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: MIT
 """What the answers say of real PyTorch trainings whose truth is known.
 
-usage: check.py BUILD [--all] [CASE...]      --all: every row of the tables, not the everyday ones
+usage: check.py BUILD [--all] [--write] [CASE...]
+
+--all: every row of the tables, not the everyday ones; --write: golden texts are taken from this run
 """
 import os
 import subprocess
@@ -14,6 +16,8 @@ import loops_check
 import mlp
 import planted
 import programs_check
+import screens_check
+import stacks_check
 import unseen_check
 from harness import Failed, PYTHON, Skipped, Traced, equal, expect
 
@@ -34,6 +38,8 @@ CASES.update(mlp.CASES)
 CASES.update(loops_check.CASES)
 CASES.update(growing_check.CASES)
 CASES.update(unseen_check.CASES)
+CASES.update(stacks_check.CASES)
+CASES.update(screens_check.CASES)
 CASES.update(programs_check.CASES)
 
 

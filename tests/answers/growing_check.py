@@ -9,7 +9,7 @@ FAULTS = {"outputs": "kept-tensors", "validation": "kept-graph", "buffer": "grow
 HEALTHY = [("fixed", 1), ("buckets", 1), ("larger", 1), ("sum", 1), ("copies", 1), ("metric", 1)]
 HEALTHY += [("variable", seed) for seed in range(1, 5)]
 HEALTHY += [(kind, seed) for kind in ("cache", "slow_cache", "queue", "evaluation") for seed in (1, 2, 3)]
-EVERYDAY = {"growth-sometimes-variable-0.1", "growth-healthy-slow_cache-1"}
+EVERYDAY = {"growth-variable-0.1", "growth-healthy-slow_cache-1"}
 
 
 def check_leak(build, kind, percent):

@@ -50,13 +50,22 @@ def hooks():
         torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor).__enter__()
 
 
+def tell_inputs(values):
+    """What comes from no computation that has a gradient."""
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            tell_inputs(value)
+        elif isinstance(value, torch.Tensor) and not value.requires_grad:
+            tell(value, "inputs")
+
+
 depth = [0]
 
 
 def before(module, args, kwargs):
     if not depth[0]:
-        tell_all(args, "inputs")
-        tell_all(kwargs, "inputs")
+        tell_inputs(args)
+        tell_inputs(kwargs.values())
     depth[0] += 1
 
 
@@ -66,7 +75,7 @@ def after(module, args, kwargs, result):
 
 def told_loss(function):
     def loss(*args, **kwargs):
-        tell_all([a for a in args if isinstance(a, torch.Tensor) and not a.requires_grad], "inputs")
+        tell_inputs(args)
         return function(*args, **kwargs)
     return loss
 

@@ -12,7 +12,7 @@ LOOPS = {
     "single": None, "comparison": None, "at_random": None,
 }
 FOUND = {"hidden": 12}
-EVERYDAY = {"critics", "generation", "one_line", "marks", "nvtx"}
+EVERYDAY = {"critics", "generation", "nvtx"}
 
 
 def check_loop(build, name):

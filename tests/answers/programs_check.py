@@ -36,7 +36,7 @@ STEPS = {
     "sgd": [8, 35, 62, 89, 116, 143],
     "accumulation": [8, 148, 272, 396, 520],
 }
-EVERYDAY = {"eight_bit", "masters", "by_hand"}
+EVERYDAY = {"masters", "by_hand"}
 COLUMNS = ("weights", "gradients", "optimizer", "activ. fwd", "activ. bwd", "inputs", "tempor. fwd",
            "peak")
 

@@ -29,6 +29,16 @@ def train(model, optimizer, loss_of, called=None):
         labels.at()
 
 
+def mlp():
+    model = nn.Sequential(nn.Linear(256, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(),
+                          nn.Linear(1024, 256)).cuda()
+
+    def loss_of(model, step):
+        x, y = torch.randn(64, 256).to("cuda"), torch.randn(64, 256).to("cuda")
+        return F.mse_loss(model(x), y)
+    train(model, torch.optim.Adam(model.parameters()), loss_of)
+
+
 class Block(nn.Module):
     def __init__(self, before, after, time):
         super().__init__()

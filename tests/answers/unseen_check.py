@@ -12,6 +12,7 @@ from harness import Traced, equal, expect
 from programs_check import extras
 
 WRONG, UNKNOWN = 2, 5  # percent
+UNDECIDED = {"reinforcement"}  # data put together on the GPU and used in three passes: not known what for
 PRIORITY = ("weights", "gradients", "optimizer_state", "inputs", "activations")
 PROGRAMS = ("gpt2", "resnet18", "unet", "mixture", "towers", "translation", "reinforcement", "two_devices")
 EVERYDAY = {"unet"}
@@ -79,8 +80,8 @@ def peak_of(blocks):
     return where
 
 
-def check_unseen(build, name):
-    more = extras(build) if name in ("gpt2", "resnet18") else {}
+def check_unseen(build, name, **more):
+    more.update(extras(build) if name in ("gpt2", "resnet18") else {})
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "labels.json")
         told = run(build, name, more, path).lives()
@@ -107,8 +108,13 @@ def check_unseen(build, name):
                 worst = [max(worst[0], wrong), max(worst[1], unknown)]
     equal(len(plain.steps), STEPS.get(name, 6), "steps")
     expect(worst[0] <= WRONG, "%.2f %% wrong" % worst[0])
-    expect(worst[1] <= UNKNOWN, "%.2f %% unknown" % worst[1])
+    expect(worst[1] <= UNKNOWN or name in UNDECIDED, "%.2f %% unknown" % worst[1])
 
 
 STEPS = {"reinforcement": 18}  # three updates for each look at the environment
+def check_newest(build, name):
+    check_unseen(build, name, TORCH="2.15.0")
+
+
 CASES = {"unseen-" + name: (name in EVERYDAY, check_unseen, name) for name in PROGRAMS}
+CASES.update({"newest-" + name: (False, check_newest, name) for name in ("mlp", "unet", "translation")})

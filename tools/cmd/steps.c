@@ -226,13 +226,14 @@ static void print_table(struct gt_out *out, const struct view *view, enum gt_uni
 	struct gt_table *table = gt_table_new(fields, sizeof(fields) / sizeof(fields[0]));
 	const struct gt_steps *steps = &view->steps;
 	size_t room = gt_screen_rows(out, 6);
+	bool fold = cut && room && steps->count > room;
 	unsigned int percent = 0;
 
-	while (cut && room && percent < 100 && count_rows(steps, percent) > room)
+	while (fold && percent < 100 && count_rows(steps, percent) > room)
 		percent = percent ? 2 * percent : 1;
 	gt_table_unit(table, unit);
 	for (size_t i = 0; i < steps->count;) {
-		size_t last = cut && percent ? run_end(steps, i, percent) : i;
+		size_t last = fold ? run_end(steps, i, percent) : i;
 
 		add_row(table, view, i, last);
 		i = last + 1;

@@ -101,6 +101,26 @@ static int by_bytes(const void *a, const void *b)
 	return x->bytes < y->bytes ? 1 : x->bytes > y->bytes ? -1 : (int)x->rule - (int)y->rule;
 }
 
+/* "train.py:27" is a frame of it, wherever in the chain. */
+static bool has_frame(const struct asking *asking, const struct kind *kind)
+{
+	struct gt_stack stack = gt_symbols_stack(gt_input_symbols(asking->place->input),
+						 kind->named->native, kind->named->python);
+	const char *colon = strrchr(asking->which, ':');
+	size_t length = colon ? (size_t)(colon - asking->which) : 0;
+
+	for (size_t i = 0; length && i < stack.count; i++) {
+		const struct gt_frame *frame = &stack.frames[i];
+		size_t file = strlen(frame->file);
+
+		if (frame->line == atoi(colon + 1) && file >= length &&
+		    !strncmp(frame->file + file - length, asking->which, length) &&
+		    (file == length || frame->file[file - length - 1] == '/'))
+			return true;
+	}
+	return false;
+}
+
 /* Rows whose line does not fit the words are none of the answer. */
 static void drop_others(struct asking *asking)
 {
@@ -110,7 +130,7 @@ static void drop_others(struct asking *asking)
 		struct kind *kind = &asking->kinds[i];
 
 		if (asking->address || strstr(kind->text, asking->which) ||
-		    strstr(kind->full, asking->which)) {
+		    strstr(kind->full, asking->which) || has_frame(asking, kind)) {
 			asking->kinds[kept++] = *kind;
 			continue;
 		}

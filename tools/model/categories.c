@@ -358,6 +358,12 @@ static bool read_by_loss(const struct gt_evidence *ev, const struct gt_subject *
 	return s->bits & GT_HAS_PYTHON && followed_by(ev, s, 12, GT_HAS_SOFTMAX, true);
 }
 
+/* An output is let go when the next one takes its name: before the next backward pass begins. */
+static bool held_over_passes(const struct gt_evidence *ev, const struct gt_subject *s)
+{
+	return is_user(s) && s->life->died > pass_start(ev, s->next_pass + 1);
+}
+
 static bool seen_by_backward(const struct gt_evidence *ev, const struct gt_subject *s)
 {
 	return (ev->story->python || ev->story->native) &&
@@ -458,6 +464,8 @@ static const struct rule {
 	 false},
 	{"read-by-loss", TEMPORARIES, read_by_loss,
 	 "an output whose softmax the loss keeps instead", false},
+	{"held-over-passes", UNKNOWN, held_over_passes,
+	 "made by your own line and held over several backward passes", false},
 	{"seen-by-backward", ACTIVATIONS, seen_by_backward,
 	 "alive when backward began, freed by your own code or never", true},
 	{"nothing", UNKNOWN, anything, "no rule fits", false},
