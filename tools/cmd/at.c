@@ -87,14 +87,14 @@ static void print_context(struct gt_out *out, const struct view *view)
 {
 	const struct gt_state *state = &view->state;
 	const struct gt_trace *trace = state->trace;
-	char device[GT_DEVICE_TEXT], size[GT_SIZE_TEXT];
+	char device[GT_DEVICE_TEXT], pid[GT_PID_TEXT], size[GT_SIZE_TEXT];
 	char *held = state->blocks_known
 			     ? gt_xasprintf("   %zu blocks   held %s", state->block_count,
 					    gt_size_text(state->cur[GT_TOTAL_RESERVED], size))
 			     : gt_xstrdup("");
 
-	gt_line(out, GT_PLAIN, "%s   pid %u   %.3f s%s%s",
-		gt_device_text(view->place->lane->device, device), trace->header.pid,
+	gt_line(out, GT_PLAIN, "%s   %s   %.3f s%s%s",
+		gt_device_text(view->place->lane->device, device), gt_pid_text(trace, pid),
 		(double)state->us / 1e6, held,
 		state->teardown ? "   (after exit handlers: the history starts later)" : "");
 	free(held);
@@ -207,8 +207,8 @@ static json_t *json_device(const struct view *view)
 	const struct gt_state *state = &view->state;
 	bool known = state->blocks_known;
 
-	return json_pack("{s:I, s:o, s:o, s:o, s:I, s:b, s:o, s:o, s:o, s:o, s:o}", "pid",
-			 (json_int_t)state->trace->header.pid, "device",
+	return json_pack("{s:o, s:o, s:o, s:o, s:I, s:b, s:o, s:o, s:o, s:o, s:o}", "pid",
+			 gt_json_pid(state->trace), "device",
 			 gt_json_ordinal(view->place->lane->device), "seconds",
 			 gt_json_seconds(state->us, true), "count",
 			 gt_json_number(state->block_count, known), "bytes",
@@ -227,7 +227,7 @@ static void append_holders(json_t *holders, const struct gt_args *args, const st
 			gt_json_holder(view->place->input, view->place->lane, &view->rows.rows[i],
 				       args->by, view->state.blocks_known);
 
-		json_object_set_new(holder, "pid", json_integer(view->state.trace->header.pid));
+		json_object_set_new(holder, "pid", gt_json_pid(view->state.trace));
 		json_object_set_new(holder, "device", gt_json_ordinal(view->place->lane->device));
 		json_array_append_new(holders, holder);
 	}

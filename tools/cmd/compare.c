@@ -376,9 +376,9 @@ static json_t *json_entry(const struct gt_args *args, const struct entries *entr
 	const struct gt_steps *steps = &entry->steps;
 	char *line = gt_command_line(entry->place->input->trace, 0);
 	json_t *object = json_pack(
-		"{s:o, s:I, s:o, s:o, s:o, s:I, s:I, s:o, s:I, s:o, s:o, s:o, s:s, s:o}", "file",
+		"{s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:I, s:o, s:o, s:o, s:s, s:o}", "file",
 		gt_json_name(entries->session->paths[entry->input]), "pid",
-		(json_int_t)entry->place->input->trace->header.pid, "device",
+		gt_json_pid(entry->place->input->trace), "device",
 		gt_json_ordinal(entry->place->lane->device), "command_line", gt_json_name(line),
 		"configuration", json_configuration(&entries->contrast, entry->input),
 		"peak_allocated", (json_int_t)peak_of(args, entry), "peak_reserved",

@@ -93,6 +93,27 @@ char *gt_fitting(const struct gt_out *out, const char *text, size_t other_column
 	return copy;
 }
 
+const char *gt_pid_text(const struct gt_trace *trace, char buffer[GT_PID_TEXT])
+{
+	if (!trace->header.pid)
+		return "pid ?";
+	snprintf(buffer, GT_PID_TEXT, "pid %u", trace->header.pid);
+	return buffer;
+}
+
+void gt_table_pid(struct gt_table *table, const struct gt_trace *trace)
+{
+	if (trace->header.pid)
+		gt_table_number(table, trace->header.pid);
+	else
+		gt_table_unknown(table);
+}
+
+json_t *gt_json_pid(const struct gt_trace *trace)
+{
+	return gt_json_number(trace->header.pid, trace->header.pid);
+}
+
 const char *gt_process_state(const struct gt_trace *trace)
 {
 	if (trace->snapshot)

@@ -119,7 +119,7 @@ static void print_table(struct gt_out *out, const struct refusals *all)
 
 		gt_table_row(table, 0, 0, strcmp(refusal->outcome, "fatal") == 0 ? GT_ROW_ACT : 0);
 		gt_table_text(table, refusal->where);
-		gt_table_number(table, trace->header.pid);
+		gt_table_pid(table, trace);
 		gt_table_number(table, trace->lanes[refusal->lane_index].device);
 		if (refusal->step)
 			gt_table_number(table, (int64_t)refusal->step);
@@ -140,10 +140,9 @@ static json_t *json_refusal(const struct refusal *refusal)
 	const struct gt_trace *trace = refusal->input->trace;
 	const struct gt_report *report = refusal->report;
 
-	return json_pack("{s:I, s:o, s:o, s:o, s:I, s:I, s:o, s:s}", "pid",
-			 (json_int_t)trace->header.pid, "device",
-			 gt_json_ordinal(trace->lanes[refusal->lane_index].device), "step",
-			 gt_json_number(refusal->step, refusal->step), "seconds",
+	return json_pack("{s:o, s:o, s:o, s:o, s:I, s:I, s:o, s:s}", "pid", gt_json_pid(trace),
+			 "device", gt_json_ordinal(trace->lanes[refusal->lane_index].device),
+			 "step", gt_json_number(refusal->step, refusal->step), "seconds",
 			 gt_json_seconds(report->us, true), "requested",
 			 (json_int_t)gt_report_asked(report), "tries", (json_int_t)report->tries,
 			 "key", gt_json_name(refusal->where), "outcome", refusal->outcome);

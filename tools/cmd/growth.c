@@ -247,12 +247,11 @@ static json_t *json_place(const struct gt_place *place, const struct gt_growth *
 	for (size_t i = 0; i < growth->count; i++)
 		json_array_append_new(sites,
 				      gt_json_grower(place->input, growth, &growth->growers[i]));
-	return json_pack("{s:I, s:o, s:b, s:f, s:I, s:b, s:o}", "pid",
-			 (json_int_t)place->input->trace->header.pid, "device",
-			 gt_json_ordinal(place->lane->device), "grows",
-			 gt_first_grower(growth) != NULL, "slope_bytes_per_step", growth->slope,
-			 "bytes", (json_int_t)growth->bytes, "enough_steps", growth->enough,
-			 "sites", sites);
+	return json_pack(
+		"{s:o, s:o, s:b, s:f, s:I, s:b, s:o}", "pid", gt_json_pid(place->input->trace),
+		"device", gt_json_ordinal(place->lane->device), "grows",
+		gt_first_grower(growth) != NULL, "slope_bytes_per_step", growth->slope, "bytes",
+		(json_int_t)growth->bytes, "enough_steps", growth->enough, "sites", sites);
 }
 
 static void json(struct gt_out *out, const struct gt_places *places)

@@ -61,7 +61,7 @@ void gt_holders_rows(struct gt_table *table, struct gt_out *out, const struct gt
 		gt_table_text(table, row->torch ? "torch" : "driver");
 		gt_table_text(table, row->label.owner);
 		gt_table_number(table, place->lane->device);
-		gt_table_number(table, place->input->trace->header.pid);
+		gt_table_pid(table, place->input->trace);
 	}
 }
 

@@ -242,14 +242,13 @@ static json_t *json_process(const struct gt_html_view *view)
 	const struct gt_trace *trace = view->place->input->trace;
 	char *line = gt_command_line(trace, 60);
 	char device[GT_DEVICE_TEXT];
-	json_t *result =
-		json_pack("{s:o, s:I, s:o, s:o, s:s, s:s, s:I}", "file",
-			  gt_page_string(strrchr(trace->path, '/') ? strrchr(trace->path, '/') + 1
-								   : trace->path),
-			  "pid", (json_int_t)trace->header.pid, "rank",
-			  json_info(trace, "env.RANK"), "command", gt_page_string(line), "gpu",
-			  gt_device_text(view->place->lane->device, device), "state",
-			  gt_process_state(trace), "card", (json_int_t)view->place->device_total);
+	json_t *result = json_pack(
+		"{s:o, s:o, s:o, s:o, s:s, s:s, s:I}", "file",
+		gt_page_string(strrchr(trace->path, '/') ? strrchr(trace->path, '/') + 1
+							 : trace->path),
+		"pid", gt_json_pid(trace), "rank", json_info(trace, "env.RANK"), "command",
+		gt_page_string(line), "gpu", gt_device_text(view->place->lane->device, device),
+		"state", gt_process_state(trace), "card", (json_int_t)view->place->device_total);
 
 	free(line);
 	return result;

@@ -310,6 +310,23 @@ static char *nvidia_smi_text(const struct view *view)
 	return result;
 }
 
+/* What torch holds is less than what its process does: contexts and libraries are not in it. */
+static char *snapshot_text(const struct view *view)
+{
+	char device[GT_DEVICE_TEXT], *result = NULL;
+	size_t size;
+	FILE *text = gt_xchecked(open_memstream(&result, &size));
+
+	fprintf(text, "%s: ", gt_device_text(view->lead.lane->device, device));
+	for (size_t i = 0; i < view->joint.count; i++)
+		if (is_there(view, i))
+			put_parts(text, view, i);
+	fprintf(text, " %s; contexts, other libraries and processes are not in a torch snapshot.",
+		gt_unit_name(unit_of(view)));
+	fclose(text);
+	return result;
+}
+
 /* The pids of idle contexts, as many as a line takes. */
 static char *idle_pids(const struct view *view)
 {
@@ -350,7 +367,8 @@ static void print_idle(struct gt_out *out, const struct view *view)
 
 static void print_answer(struct gt_out *out, const struct view *view)
 {
-	char *shown = nvidia_smi_text(view);
+	char *shown =
+		view->lead.input->trace->snapshot ? snapshot_text(view) : nvidia_smi_text(view);
 
 	if (view->idle)
 		print_idle(out, view);
@@ -502,7 +520,7 @@ static void print_sample(struct gt_out *out, const struct view *view)
 			"Free memory was last asked %.3f s before; the traced calls since are "
 			"counted off.",
 			(double)age / 1e6);
-	else if (!ledger->sampled)
+	else if (!ledger->sampled && !view->lead.input->trace->snapshot)
 		gt_line(out, GT_PLAIN,
 			"The program never asked how much is free: free and "
 			"unexplained are one row.");
@@ -557,7 +575,7 @@ static json_t *json_shown(const struct view *view)
 	json_t *shown = json_array();
 
 	for (size_t i = 0; i < view->joint.count; i++)
-		if (is_there(view, i))
+		if (is_there(view, i) && !view->joint.places[i].input->trace->snapshot)
 			json_array_append_new(
 				shown,
 				json_pack(

@@ -239,10 +239,10 @@ static char *asker_text(struct gt_out *out, const struct failure *failure, size_
 
 static void print_moment(struct gt_out *out, const struct failure *failure)
 {
-	char device[GT_DEVICE_TEXT];
+	char device[GT_DEVICE_TEXT], pid[GT_PID_TEXT];
 	char *moment = gt_verdict_moment(&failure->verdict);
-	char *before = gt_xasprintf("%s   pid %u%s", gt_device_text(failure->lane->device, device),
-				    failure->trace->header.pid, moment);
+	char *before = gt_xasprintf("%s   %s%s", gt_device_text(failure->lane->device, device),
+				    gt_pid_text(failure->trace, pid), moment);
 	char *after = gt_xasprintf("   at %.3f s   %s", (double)failure->report->us / 1e6,
 				   end_text(failure));
 	char *asker = asker_text(out, failure, strlen(before) + strlen(after) + 3);
@@ -561,11 +561,11 @@ static json_t *json_failure(const struct failure *failure, enum gt_by by)
 	const struct gt_report *report = failure->report;
 
 	return json_pack(
-		"{s:I, s:o, s:I, s:o, s:s, s:o, s:o, s:I, s:I, s:I, s:i, s:o, s:o, s:o}", "pid",
-		(json_int_t)failure->trace->header.pid, "device",
-		gt_json_ordinal(failure->lane->device), "requested", (json_int_t)report->requested,
-		"torch_requested", gt_json_number(report->torch_requested, report->torch_requested),
-		"outcome", gt_end_name(gt_report_end(failure->trace, report)), "free",
+		"{s:o, s:o, s:I, s:o, s:s, s:o, s:o, s:I, s:I, s:I, s:i, s:o, s:o, s:o}", "pid",
+		gt_json_pid(failure->trace), "device", gt_json_ordinal(failure->lane->device),
+		"requested", (json_int_t)report->requested, "torch_requested",
+		gt_json_number(report->torch_requested, report->torch_requested), "outcome",
+		gt_end_name(gt_report_end(failure->trace, report)), "free",
 		gt_json_number(report->device_free, failure->free_known), "total",
 		gt_json_number(report->device_total, failure->total_known), "allocated",
 		(json_int_t)in_use(failure), "reserved", (json_int_t)report->cur[GT_TOTAL_RESERVED],
@@ -629,8 +629,7 @@ static void set_headline(json_t *answer, const struct gt_args *args, struct gt_s
 		open_headline(args, session, input, &failure);
 	json_object_set_new(answer, "oom", json_boolean(any));
 	json_object_set_new(answer, "file", any ? gt_json_name(input->trace->path) : json_null());
-	json_object_set_new(answer, "pid",
-			    any ? json_integer(input->trace->header.pid) : json_null());
+	json_object_set_new(answer, "pid", any ? gt_json_pid(input->trace) : json_null());
 	json_object_set_new(
 		answer, "level",
 		!any ? json_null()

@@ -72,7 +72,7 @@ static void add_rows(struct gt_table *table, const struct view *view)
 		gt_table_number(table, (int64_t)top->bytes[GT_TOTAL_RESERVED]);
 		gt_table_number(table, begin_of(view, i)->thread);
 		gt_table_number(table, view->place->lane->device);
-		gt_table_number(table, view->place->input->trace->header.pid);
+		gt_table_pid(table, view->place->input->trace);
 		free(name);
 	}
 }

@@ -247,8 +247,8 @@ static json_t *json_view(const struct view *view)
 				  "pinned_by", gt_json_name(pin)));
 		free(pin);
 	}
-	return json_pack("{s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:b, s:o}", "pid",
-			 (json_int_t)view->place->input->trace->header.pid, "device",
+	return json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:b, s:o}", "pid",
+			 gt_json_pid(view->place->input->trace), "device",
 			 gt_json_ordinal(view->place->lane->device), "seconds",
 			 gt_json_seconds(view->us, true), "reserved", (json_int_t)view->held,
 			 "allocated", (json_int_t)view->used, "cached",

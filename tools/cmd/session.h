@@ -8,6 +8,7 @@
 #include "model/answers.h"
 #include "model/failure.h"
 #include "model/group.h"
+#include "out/table.h"
 
 struct gt_input {
 	struct gt_trace *trace;
@@ -87,7 +88,13 @@ char *gt_where_text(struct gt_input *input, const struct gt_site_def *site);
 /* A label in a sentence whose other words take that many columns of the screen. To be freed. */
 char *gt_fitting(const struct gt_out *out, const char *text, size_t other_columns);
 
-/* "running", "exited", "killed". */
+/* "pid 917"; "pid ?" of a torch snapshot, which does not say. */
+#define GT_PID_TEXT 24
+const char *gt_pid_text(const struct gt_trace *trace, char buffer[GT_PID_TEXT]);
+void gt_table_pid(struct gt_table *table, const struct gt_trace *trace);
+json_t *gt_json_pid(const struct gt_trace *trace);
+
+/* "running", "exited", "killed", "snapshot". */
 const char *gt_process_state(const struct gt_trace *trace);
 
 /* "in use", "torch", "driver": the level that --level chose. */

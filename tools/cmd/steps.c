@@ -348,8 +348,8 @@ static json_t *json_place(const struct view *view)
 
 	for (size_t i = 0; i < view->steps.count; i++)
 		json_array_append_new(steps, json_with_moments(&view->steps.steps[i], i + 1));
-	return json_pack("{s:I, s:o, s:s, s:f, s:i, s:I, s:o}", "pid",
-			 (json_int_t)view->place->input->trace->header.pid, "device",
+	return json_pack("{s:o, s:o, s:s, s:f, s:i, s:I, s:o}", "pid",
+			 gt_json_pid(view->place->input->trace), "device",
 			 gt_json_ordinal(view->place->lane->device), "source",
 			 gt_step_source_name(view->steps.source), "confidence",
 			 view->steps.confidence, "first_step", 1, "backward_passes",

@@ -27,9 +27,14 @@ static void print_answer(struct gt_out *out, const struct gt_place *place, enum 
 static void print_process(struct gt_out *out, const struct gt_trace *trace)
 {
 	char *line = gt_command_line(trace, out->terminal ? 44 : 0);
+	char pid[GT_PID_TEXT];
 
-	gt_line(out, GT_PLAIN, "%s   pid %u   %s   %.2f s", line, trace->header.pid,
-		gt_process_state(trace), (double)trace->last_us / 1e6);
+	if (trace->snapshot)
+		gt_line(out, GT_PLAIN, "torch snapshot of an unknown process   %.2f s",
+			(double)trace->last_us / 1e6);
+	else
+		gt_line(out, GT_PLAIN, "%s   %s   %s   %.2f s", line, gt_pid_text(trace, pid),
+			gt_process_state(trace), (double)trace->last_us / 1e6);
 	free(line);
 }
 
@@ -173,7 +178,7 @@ static void add_place(struct gt_table *table, const struct gt_place *place, bool
 	gt_table_row(table, 0, 0, tightest ? GT_ROW_ACT : 0);
 	gt_table_text(table, rank_of(trace));
 	gt_table_number(table, place->lane->device);
-	gt_table_number(table, trace->header.pid);
+	gt_table_pid(table, trace);
 	gt_table_number(table, (int64_t)ctr->peak[GT_TOTAL_IN_USE]);
 	gt_table_number(table, (int64_t)ctr->peak[GT_TOTAL_RESERVED]);
 	if (place->device_total)
@@ -213,13 +218,13 @@ static int print_many(struct gt_out *out, const struct gt_args *args, struct gt_
 		      const struct gt_places *places)
 {
 	const struct gt_place *tightest = gt_tightest(places, args->total);
-	char device[GT_DEVICE_TEXT];
+	char device[GT_DEVICE_TEXT], pid[GT_PID_TEXT];
 	char *peak = gt_of_card(tightest->lane->ctr.peak[args->total], tightest->device_total);
 	char *line = gt_command_line(tightest->input->trace, out->terminal ? 56 : 0);
 
 	if (out->format == GT_FORMAT_TEXT) {
-		gt_line(out, GT_BOLD, "No failure. Tightest: pid %u on %s, peak %s.",
-			tightest->input->trace->header.pid,
+		gt_line(out, GT_BOLD, "No failure. Tightest: %s on %s, peak %s.",
+			gt_pid_text(tightest->input->trace, pid),
 			gt_device_text(tightest->lane->device, device), peak);
 		gt_line(out, GT_PLAIN, "%s   %zu processes", line, session->count);
 	}
@@ -310,11 +315,12 @@ static json_t *json_process(const struct gt_args *args, struct gt_input *input,
 		if (places->places[i].input == input)
 			json_array_append_new(devices, json_device(&places->places[i]));
 	process = json_pack(
-		"{s:o, s:I, s:I, s:o, s:o, s:o, s:s, s:o, s:b, s:o, s:o, s:I, s:o, s:b, s:o, s:o}",
-		"file", gt_json_name(trace->path), "pid", (json_int_t)trace->header.pid, "ppid",
-		(json_int_t)trace->header.ppid, "command_line", gt_json_name(line), "host",
-		json_info(trace, "host"), "rank", json_info(trace, "env.RANK"), "state",
-		gt_process_state(trace), "seconds", gt_json_seconds(trace->last_us, true), "oom",
+		"{s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:b, s:o, s:o, s:I, s:o, s:b, s:o, s:o}",
+		"file", gt_json_name(trace->path), "pid", gt_json_pid(trace), "ppid",
+		gt_json_number(trace->header.ppid, trace->header.ppid), "command_line",
+		gt_json_name(line), "host", json_info(trace, "host"), "rank",
+		json_info(trace, "env.RANK"), "state", gt_process_state(trace), "seconds",
+		gt_json_seconds(trace->last_us, true), "oom",
 		gt_input_headline(args, input) != NULL, "stopped_seconds",
 		gt_json_seconds(trace->header.stop_us - 1, trace->header.stop_us), "history_starts",
 		gt_json_seconds(gt_history_starts(trace), true), "lost_events",

@@ -124,7 +124,7 @@ static void add_points(struct gt_table *table, const struct gt_place *place,
 		gt_table_number(table, (int64_t)point->max[GT_TOTAL_IN_USE]);
 		gt_table_number(table, (int64_t)point->max[GT_TOTAL_RESERVED]);
 		gt_table_number(table, place->lane->device);
-		gt_table_number(table, place->input->trace->header.pid);
+		gt_table_pid(table, place->input->trace);
 	}
 }
 
@@ -176,9 +176,8 @@ static json_t *json_points(const struct gt_series *series)
 
 json_t *gt_json_timeline(const struct gt_place *place, json_t *points, json_t *ranges)
 {
-	return json_pack("{s:I, s:o, s:o, s:o, s:o, s:o}", "pid",
-			 (json_int_t)place->input->trace->header.pid, "ordinal",
-			 gt_json_ordinal(place->lane->device), "device_total",
+	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "pid", gt_json_pid(place->input->trace),
+			 "ordinal", gt_json_ordinal(place->lane->device), "device_total",
 			 gt_json_number(place->device_total, place->device_total), "history_starts",
 			 gt_json_seconds(place->lane->history_us, true), "points", points, "ranges",
 			 ranges);

@@ -45,7 +45,7 @@ struct gt_segments {
 	void *data;
 	uint64_t us; /* of the event being applied */
 	uint32_t free_site;
-	bool half; /* see GT_FREE_HALF; so is the next */
+	bool earlier; /* see GT_FREE_EARLIER; so is the next */
 	uint64_t later;
 	struct block ended; /* the torch block that ended last */
 };
@@ -113,7 +113,7 @@ static void tell_block(struct gt_segments *segments, enum gt_change_kind kind,
 				   .site = block->site,
 				   .requested = block->requested,
 				   .later = segments->later,
-				   .half = segments->half};
+				   .earlier = segments->earlier};
 
 	tell(segments, &change, kind, &block->range);
 }
@@ -219,6 +219,8 @@ static void begin_mapping(struct gt_segments *segments, const struct gt_block *b
 	right = run_at(segments, block->addr + block->size, block->size);
 	if (left || right)
 		value.stream = left ? left->stream : right->stream;
+	if (!value.pool_id && (left || right))
+		value.pool_id = left ? left->pool_id : right->pool_id;
 	tell_extent(segments, GT_SEGMENT_MAP, &value);
 	if (left) {
 		value.range.addr = left->range.addr;
@@ -386,7 +388,7 @@ void gt_segments_apply(struct gt_segments *segments, const struct gt_event *even
 	segments->data = data;
 	segments->us = event->us;
 	segments->free_site = event->free_site;
-	segments->half = event->op == GT_OP_FREE && event->aux == GT_FREE_HALF;
+	segments->earlier = event->op == GT_OP_FREE && event->aux == GT_FREE_EARLIER;
 	segments->later = event->op == GT_OP_FREE ? event->extra : 0;
 	if (event->op == GT_OP_ALLOC || event->op == GT_OP_UNFREE)
 		begin(segments, &block);
@@ -419,7 +421,7 @@ void gt_segments_load(struct gt_segments *segments, const struct gt_block *block
 	segments->watch = watch;
 	segments->data = data;
 	segments->free_site = 0;
-	segments->half = false;
+	segments->earlier = false;
 	segments->later = 0;
 	for (i = 0; i < count; i++)
 		order[i] = &blocks[i];

@@ -37,8 +37,8 @@ struct gt_change {
 	uint32_t pool;	    /* of a segment that begins: of the gt_trace's pools */
 	uint64_t addr, size;
 	uint64_t requested; /* of a block; 0 = not known */
-	uint64_t later;	    /* of a block's free: see GT_FREE_HALF */
-	bool half;
+	uint64_t later;	    /* of a block's free: see GT_FREE_EARLIER */
+	bool earlier;
 };
 
 typedef void (*gt_watch)(void *data, const struct gt_change *change);

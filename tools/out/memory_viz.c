@@ -278,8 +278,9 @@ static void put_completed(struct gt_viz *viz)
 
 static void put_free(struct gt_viz *viz, const struct gt_change *change)
 {
-	if (!change->half)
-		put_event(viz, WORD_free_requested, change, change->free_site);
+	if (change->earlier)
+		return;
+	put_event(viz, WORD_free_requested, change, change->free_site);
 	viz->owed = *change;
 	viz->owed.us += change->later;
 }

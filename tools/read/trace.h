@@ -45,9 +45,9 @@ struct gt_block { /* a live block */
 
 /*
  * In a torch snapshot a free has two halves, and its extra says how many microseconds later the second
- * was told. aux GT_FREE_HALF: history began between the two, only the second was.
+ * was told. aux GT_FREE_EARLIER: it was before the history, which begins with its block pending.
  */
-#define GT_FREE_HALF 1u
+#define GT_FREE_EARLIER 1u
 
 /* The block that an event begins or ends. */
 static inline struct gt_block gt_block_of(const struct gt_event *event)

@@ -58,10 +58,16 @@ static uint32_t site_of(struct telling *t, enum gt_space space, struct gt_torch_
 	return gt_build_site(t->build, t->device, &site);
 }
 
+/* A block that was pending at the start is in no total: it was in use before all this. */
+static unsigned int mask_of(enum gt_space space, const struct gt_held *held)
+{
+	if (space != GT_SPACE_TORCH)
+		return GT_MASK_RESERVED;
+	return held->pending ? 0 : GT_MASK_TORCH | GT_MASK_IN_USE;
+}
+
 static void begin(struct telling *t, enum gt_space space, uint64_t addr, const struct gt_held *held)
 {
-	const unsigned int mask =
-		space == GT_SPACE_TORCH ? GT_MASK_TORCH | GT_MASK_IN_USE : GT_MASK_RESERVED;
 	struct gt_event event = {
 		.op = GT_OP_ALLOC,
 		.us = t->us,
@@ -72,7 +78,7 @@ static void begin(struct telling *t, enum gt_space space, uint64_t addr, const s
 		.space = (uint8_t)space,
 		.thread = thread_of(t, held->stack, true),
 		.stream = (uint16_t)gt_build_stream(t->build, t->device, held->stream),
-		.site = site_of(t, space, held->stack, mask),
+		.site = site_of(t, space, held->stack, mask_of(space, held)),
 	};
 
 	if (gt_build_alive(t->build, t->device, addr, space)) {
@@ -87,17 +93,35 @@ static void begin(struct telling *t, enum gt_space space, uint64_t addr, const s
 }
 
 static void end(struct telling *t, enum gt_space space, uint64_t addr, struct gt_torch_stack stack,
-		bool half, uint64_t later)
+		uint32_t aux, uint64_t later)
 {
 	struct gt_event event = {
 		.op = GT_OP_FREE,
 		.us = t->us,
 		.extra = later,
 		.addr = addr,
-		.aux = half ? GT_FREE_HALF : 0,
+		.aux = aux,
 		.space = (uint8_t)space,
 		.thread = thread_of(t, stack, false),
 		.free_site = stack.python ? site_of(t, space, stack, 0) : 0,
+	};
+
+	gt_build_event(t->build, t->device, &event);
+}
+
+/* A block's own state, beside its life: freed, and not yet free. */
+static void tell_pending(struct telling *t, enum gt_op op, uint64_t addr, uint64_t size,
+			 struct gt_torch_stack stack)
+{
+	struct gt_event event = {
+		.op = (uint8_t)op,
+		.us = t->us,
+		.addr = addr,
+		.size = size,
+		.aux = op == GT_OP_PENDING,
+		.space = GT_SPACE_TORCH,
+		.thread = thread_of(t, stack, false),
+		.free_site = stack.python ? site_of(t, GT_SPACE_TORCH, stack, 0) : 0,
 	};
 
 	gt_build_event(t->build, t->device, &event);
@@ -127,6 +151,22 @@ static void tell_held(struct telling *t, enum gt_space space)
 	}
 }
 
+/* Freed before the history, and pending when it began: the first thing that is known in it. */
+static void tell_waiting(struct telling *t)
+{
+	static const struct gt_torch_stack unknown;
+	struct gt_held *held, *next;
+
+	HASH_ITER(hh, t->start.held, held, next) {
+		const uint64_t addr = GT_KEY_ADDR(held->key);
+
+		if (!held->pending || GT_KEY_SPACE(held->key) != GT_SPACE_TORCH)
+			continue;
+		end(t, GT_SPACE_TORCH, addr, unknown, GT_FREE_EARLIER, 0);
+		tell_pending(t, GT_OP_PENDING, addr, held->size, unknown);
+	}
+}
+
 static void tell_start(struct telling *t)
 {
 	if (!t->start.held)
@@ -135,6 +175,7 @@ static void tell_start(struct telling *t)
 	tell_held(t, GT_SPACE_MAPPING);
 	tell_held(t, GT_SPACE_TORCH);
 	gt_build_begin(t->build, t->device);
+	tell_waiting(t);
 }
 
 /* ---- blocks -------------------------------------------------------------------------------- */
@@ -161,24 +202,6 @@ static void tell_alloc(struct telling *t, const struct gt_torch_event *event)
 	gt_build_outcome(t->build, t->device, GT_OUTCOME_CAUGHT, t->us);
 }
 
-/* A block's own state, beside its life: freed, and not yet free. */
-static void tell_pending(struct telling *t, enum gt_op op, uint64_t addr, uint64_t size,
-			 struct gt_torch_stack stack)
-{
-	struct gt_event event = {
-		.op = (uint8_t)op,
-		.us = t->us,
-		.addr = addr,
-		.size = size,
-		.aux = op == GT_OP_PENDING,
-		.space = GT_SPACE_TORCH,
-		.thread = thread_of(t, stack, false),
-		.free_site = stack.python ? site_of(t, GT_SPACE_TORCH, stack, 0) : 0,
-	};
-
-	gt_build_event(t->build, t->device, &event);
-}
-
 /* The second half of a free, if it is the very next event and of the same call; else NULL. */
 static const struct gt_torch_event *completion(const struct gt_torch_trace *trace, size_t i)
 {
@@ -199,7 +222,7 @@ static bool tell_free(struct telling *t, const struct gt_torch_trace *trace, siz
 		gt_build_alive(t->build, t->device, event->addr, GT_SPACE_TORCH);
 	const uint64_t size = block ? block->size : 0;
 
-	end(t, GT_SPACE_TORCH, event->addr, event->stack, false, next ? next->us - event->us : 0);
+	end(t, GT_SPACE_TORCH, event->addr, event->stack, 0, next ? next->us - event->us : 0);
 	if (!block || next)
 		gt_cuts_block_gone(t->cuts, event->addr);
 	else
@@ -207,13 +230,9 @@ static bool tell_free(struct telling *t, const struct gt_torch_trace *trace, siz
 	return next;
 }
 
-/* The first half came before the history, or a while ago. */
 static void tell_completed(struct telling *t, const struct gt_torch_event *event)
 {
-	if (gt_build_alive(t->build, t->device, event->addr, GT_SPACE_TORCH))
-		end(t, GT_SPACE_TORCH, event->addr, event->stack, true, 0);
-	else
-		tell_pending(t, GT_OP_SETTLED, event->addr, event->size, event->stack);
+	tell_pending(t, GT_OP_SETTLED, event->addr, event->size, event->stack);
 	gt_cuts_block_gone(t->cuts, event->addr);
 }
 
@@ -240,7 +259,7 @@ static void tell_unmap(struct telling *t, const struct gt_torch_event *event)
 	       (piece = gt_build_alive(t->build, t->device, addr, GT_SPACE_MAPPING))) {
 		const uint64_t size = piece->size;
 
-		end(t, GT_SPACE_MAPPING, addr, event->stack, false, 0);
+		end(t, GT_SPACE_MAPPING, addr, event->stack, 0, 0);
 		addr += size;
 	}
 }
@@ -316,7 +335,7 @@ static size_t tell_event(struct telling *t, const struct gt_torch_trace *trace, 
 		tell_segment(t, event);
 		break;
 	case GT_TORCH_SEGMENT_FREE:
-		end(t, GT_SPACE_DRIVER, event->addr, event->stack, false, 0);
+		end(t, GT_SPACE_DRIVER, event->addr, event->stack, 0, 0);
 		gt_cuts_segment_gone(t->cuts, event->addr);
 		break;
 	case GT_TORCH_SEGMENT_MAP:

@@ -69,17 +69,6 @@ static int add_pieces(struct gt_start *start, uint64_t addr, bool small,
 	return rc;
 }
 
-static void take_pieces(struct gt_start *start, uint64_t addr, uint64_t size)
-{
-	const uint64_t end = addr + size;
-	struct gt_held *piece;
-
-	while (addr < end && (piece = gt_held_find(start, addr, GT_SPACE_MAPPING))) {
-		addr += piece->size;
-		take_away(start, piece);
-	}
-}
-
 /* ---- the end ------------------------------------------------------------------------------- */
 
 static int add_segment(const struct gt_torch *torch, const struct gt_torch_segment *segment,
@@ -122,12 +111,32 @@ static int undo_free(const struct gt_torch *torch, const struct gt_torch_event *
 	return held ? 0 : add(start, event->addr, GT_SPACE_TORCH, &value);
 }
 
-static void undo_alloc(struct gt_torch_event *event, struct gt_start *start)
+/* What the end knows of what an event made: its whole size, and the pool, which old events lack. */
+static void learn(struct gt_torch_event *event, const struct gt_held *held)
 {
-	struct gt_held *held = gt_held_find(start, event->addr, GT_SPACE_TORCH);
+	event->block = held->exact ? held->size : 0;
+	event->pool = event->pool ? event->pool : held->pool;
+}
 
-	if (held && held->exact)
-		event->block = held->size;
+static void undo_map(struct gt_torch_event *event, struct gt_start *start)
+{
+	const uint64_t end = event->addr + event->size;
+	uint64_t addr = event->addr;
+	struct gt_held *piece;
+
+	while (addr < end && (piece = gt_held_find(start, addr, GT_SPACE_MAPPING))) {
+		addr += piece->size;
+		learn(event, piece);
+		take_away(start, piece);
+	}
+}
+
+static void undo_alloc(struct gt_torch_event *event, enum gt_space space, struct gt_start *start)
+{
+	struct gt_held *held = gt_held_find(start, event->addr, space);
+
+	if (held)
+		learn(event, held);
 	take_away(start, held);
 }
 
@@ -138,18 +147,18 @@ static int undo(const struct gt_torch *torch, struct gt_torch_event *event, stru
 
 	switch (event->action) {
 	case GT_TORCH_ALLOC:
-		undo_alloc(event, start);
+		undo_alloc(event, GT_SPACE_TORCH, start);
 		return 0;
 	case GT_TORCH_FREE_REQUESTED:
 	case GT_TORCH_FREE_COMPLETED:
 		return undo_free(torch, event, start);
 	case GT_TORCH_SEGMENT_ALLOC:
-		take_away(start, gt_held_find(start, event->addr, GT_SPACE_DRIVER));
+		undo_alloc(event, GT_SPACE_DRIVER, start);
 		return 0;
 	case GT_TORCH_SEGMENT_FREE:
 		return add(start, event->addr, GT_SPACE_DRIVER, &value);
 	case GT_TORCH_SEGMENT_MAP:
-		take_pieces(start, event->addr, event->size);
+		undo_map(event, start);
 		return 0;
 	case GT_TORCH_SEGMENT_UNMAP:
 		return add_pieces(start, event->addr, false, &value);

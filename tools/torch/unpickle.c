@@ -580,7 +580,7 @@ static const char *op_frame(struct vm *vm, unsigned int arg)
 
 static const char *op_stop(struct vm *vm, unsigned int arg)
 {
-	if (!vm->stack.count)
+	if (vm->stack.count <= floor_of(vm))
 		return empty;
 	vm->values.root = vm->stack.at[vm->stack.count - 1];
 	vm->stopped = true;

@@ -1,0 +1,336 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Torch snapshots as input of every command; prints ok / not ok / skip per case.
+
+usage: run.py BUILD [NAME...]     BUILD is the build folder; with NAMEs only cases whose names contain one
+VIZCHECK=FILE                     a strict checker of memory_viz files; its case is skipped without
+"""
+import json
+import os
+import pickle
+import random
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.path.abspath(sys.argv[1])
+TOOL = BUILD + "/gputrace"
+WORK = BUILD + "/tests/pickle"
+sys.path.insert(0, HERE)
+from allocator import Allocator, form_1_13, form_2_0, snapshot  # noqa: E402
+
+failed = False
+
+
+class Skip(Exception):
+    pass
+
+
+class Wrong(Exception):
+    pass
+
+
+def case(function):
+    """Runs a test at its definition."""
+    global failed
+    name = function.__name__.replace("_", "-")
+    if len(sys.argv) > 2 and not any(part in name for part in sys.argv[2:]):
+        return
+    try:
+        function()
+        print("ok " + name)
+    except Skip as e:
+        print("skip %s: %s" % (name, e))
+    except (Wrong, OSError, subprocess.SubprocessError, pickle.UnpicklingError, KeyError, ValueError) as e:
+        print("not ok %s: %s: %s" % (name, type(e).__name__, str(e).replace("\n", " | ")[:600]))
+        failed = True
+    sys.stdout.flush()
+
+
+def need(condition, text, *args):
+    if not condition:
+        raise Wrong(text % args if args else text)
+
+
+def equal(got, wanted, what):
+    need(got == wanted, "%s is %.200r, not %.200r", what, got, wanted)
+
+
+def tool(*args, status=0):
+    done = subprocess.run([TOOL, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+    need(done.returncode == status, "gputrace %s: exit %d: %s", " ".join(args[:2]), done.returncode, done.stderr[-300:])
+    return done.stderr if status else done.stdout
+
+
+def answer(*args):
+    return json.loads(tool(*args, "--format", "json"))
+
+
+def write(name, value, protocol=4):
+    path = "%s/%s.pickle" % (WORK, name)
+    with open(path, "wb") as f:
+        f.write(value if isinstance(value, bytes) else pickle.dumps(value, protocol))
+    return path
+
+
+def again(path, *options):
+    """What gputrace writes of it."""
+    out = path + ".again"
+    tool("snapshot", *options, "-o", out, path)
+    with open(out, "rb") as f:
+        return pickle.load(f)
+
+
+def frames(where):
+    return [(f["filename"], f["line"], f["name"]) for f in where.get("frames", ())]
+
+
+def event(e):
+    return [e.get(k) for k in ("action", "addr", "device_free", "size", "stream", "time_us")] + [frames(e)]
+
+
+def block(b):
+    """What a block that is not in use was requested for once is not worth anything."""
+    used = b["state"] != "inactive"
+    return [b["address"], b["size"], b["state"], b["requested_size"] if used else 0, frames(b) if used else []]
+
+
+def compare_segments(got, want):
+    """A segment without a stack in torch's list has that of the event that made it."""
+    key = lambda s: (s["device"], s["address"])
+    got, want = sorted(got, key=key), sorted(want, key=key)
+    equal(len(got), len(want), "number of segments")
+    for a, b in zip(got, want):
+        for word in ("device", "address", "total_size", "allocated_size", "active_size", "requested_size", "stream",
+                     "segment_type", "segment_pool_id", "is_expandable"):
+            equal(a[word], b[word], "%s of segment %#x" % (word, b["address"]))
+        need(not b["frames"] or frames(a) == frames(b), "frames of segment %#x", b["address"])
+        equal([block(x) for x in a["blocks"]], [block(x) for x in b["blocks"]], "blocks of %#x" % b["address"])
+
+
+def compare(got, want):
+    compare_segments(got["segments"], want["segments"])
+    equal(len(got["device_traces"]), len(want["device_traces"]), "number of devices")
+    for device, (a, b) in enumerate(zip(got["device_traces"], want["device_traces"])):
+        equal(len(a), len(b), "events of device %d" % device)
+        for i, (x, y) in enumerate(zip(a, b)):
+            equal(event(x), event(y), "event %d of device %d" % (i, device))
+
+
+def compare_totals(path, devices):
+    found = {d["ordinal"]: d for d in answer("summary", path)["processes"][0]["devices"]}
+    for d in devices:
+        for key, value in (("torch_allocated", d.allocated), ("torch_peak_allocated", d.peak_allocated),
+                           ("reserved", d.reserved), ("peak_reserved", d.peak_reserved)):
+            equal(found[d.device][key], value, "%s of device %d" % (key, d.device))
+        equal(found[d.device]["unknown_frees"] + found[d.device]["implicit_frees"], 0, "frees that do not fit")
+
+
+def worked(seed, count=400, devices=1, **options):
+    made = [Allocator(d, seed * 10 + d, **options) for d in range(devices)]
+    for d in made:
+        d.work(count, streams=(0, 0x55d0c0de), pools=((0, 0), (0, 0), (0, 1)))
+    return made
+
+
+os.makedirs(WORK, exist_ok=True)
+
+
+@case
+def equals_the_original_and_its_totals():
+    """Random programs, rounded and cut as torch does: plain, with settings, expandable; several devices."""
+    kinds = [{}, {"devices": 3}, {"expandable": True}, {"divisions": 8}, {"max_split": 5 << 20}]
+    for seed in range(25):
+        devices = worked(seed, **kinds[seed % len(kinds)])
+        full = snapshot(devices)
+        path = write("random", full)
+        compare_totals(path, devices)
+        compare(again(path), full)
+        tool("dump", "--check", path)
+
+
+@case
+def a_history_that_is_short():
+    """What lived before it is there from the start; the end is exact."""
+    for seed in range(20):
+        devices = worked(100 + seed, expandable=seed % 3 == 2, devices=1 + seed % 2)
+        full = snapshot(devices, entries=random.Random(seed).randrange(1, 200))
+        path = write("short", full)
+        got = answer("summary", path)["processes"][0]
+        for d, found in zip(devices, got["devices"]):
+            equal(found["torch_allocated"], d.allocated, "allocated")
+            equal(found["reserved"], d.reserved, "reserved")
+            need(found["torch_peak_allocated"] <= d.peak_allocated, "a peak that never was")
+        compare(again(path), full)
+        tool("dump", "--check", path)
+    need("not known      a higher peak before it" in tool("summary", path), "not said")
+
+
+@case
+def every_protocol():
+    full = snapshot(worked(7, devices=2))
+    for protocol in range(6):
+        path = write("protocol-%d" % protocol, full, protocol)
+        compare(again(path), full)
+
+
+@case
+def old_forms():
+    """torch 2.0 has no times and keeps stacks in a history; 1.13 wrote the segments alone."""
+    devices = worked(8, devices=2)
+    full = snapshot(devices)
+    path = write("form-2.0", form_2_0(full))
+    compare_totals(path, devices)
+    got = again(path)
+    equal([[event(dict(e, time_us=None)) for e in t] for t in full["device_traces"]],
+          [[event(e) for e in t] for t in got["device_traces"]], "events")
+    for s in full["segments"]:
+        s["segment_pool_id"], s["is_expandable"] = (0, 0), False
+    compare_segments(got["segments"], full["segments"])
+    for protocol in range(6):
+        path = write("form-1.13", form_1_13(full), protocol)
+        got = again(path)
+        for s in full["segments"]:
+            s["frames"] = []
+        compare_segments(got["segments"], full["segments"])
+        found = answer("summary", path)["processes"][0]["devices"]
+        equal([d["torch_allocated"] for d in found], [d.allocated for d in devices], "allocated")
+
+
+@case
+def a_free_that_waits():
+    """Requested, pending, completed: allocated ends with the request, the block later."""
+    a = Allocator(0, 1)
+    a.alloc(5 << 20)
+    a.alloc(3 << 20)
+    a.free(0, pending=True)
+    full = snapshot([a])
+    path = write("pending", full)
+    compare(again(path), full)
+    compare_totals(path, [a])
+    segments = answer("segments", path)["devices"][0]["segments"]
+    need([s["used"] for s in segments] == [3 << 20], "%r", segments)
+    a.settle()
+    compare(again(write("settled", snapshot([a]))), snapshot([a]))
+    half = snapshot([a], entries=1)
+    equal(half["device_traces"][0][0]["action"], "free_completed", "what is left")
+    compare(again(write("half", half)), half)
+
+
+@case
+def a_refused_request():
+    """An oom event is a refused request: caught if the device allocated again, else open."""
+    a = Allocator(0, 2)
+    a.alloc(3 << 20)
+    a.oom(64 << 20, 9 << 20)
+    path = write("oom", snapshot([a]))
+    got = answer("oom", path)
+    equal((got["oom"], got["outcome"], got["request"]["torch_bytes"], got["device"]["free"], got["device"]["total"],
+           got["pid"]), (True, "open", 64 << 20, 9 << 20, None, None), "the headline")
+    need("at oom" in tool("oom", path) or "in use" in tool("oom", path), "no screen")
+    a.alloc(1 << 20)
+    got = answer("errors", write("caught", snapshot([a])))["errors"]
+    equal([(e["outcome"], e["requested"]) for e in got], [("caught", 64 << 20)], "errors")
+
+
+@case
+def every_command_takes_it():
+    path = write("commands", snapshot(worked(9)))
+    other = write("commands-b", snapshot(worked(10)))
+    for command in (["summary"], ["oom"], ["at", "peak"], ["at", "end"], ["at", "0.001s"], ["peak", "--by", "stack"],
+                    ["timeline"], ["steps"], ["growth"], ["errors"], ["segments"], ["ledger"], ["dump"],
+                    ["summary", "--torch"]):
+        need(tool(*command, path), "%s says nothing", command)
+    need(tool("diff", path, other) and tool("diff", path, path), "diff says nothing")
+    need(tool(path), "no summary")
+    equal(answer("summary", path)["processes"][0]["pid"], None, "pid")
+    equal(answer("summary", path)["processes"][0]["state"], "snapshot", "state")
+    equal(answer("summary", path)["processes"][0]["devices"][0]["total"], None, "the card's size")
+    equal(answer("ledger", path)["devices"][0]["nvidia_smi"], [], "what nvidia-smi shows")
+    need("not in a torch snapshot" in tool("ledger", path), "the ledger claims too much")
+
+
+def harm(data):
+    """Damaged files by name."""
+    rng = random.Random(5)
+    out = {"cut-%d" % n: data[:n] for n in (2, 3, 11, 100, len(data) // 2, len(data) - 1)}
+    for i in range(6):
+        at = rng.randrange(2, len(data))
+        out["bad-opcode-%d" % i] = data[:at] + b"\xff\xfe" + data[at:]
+    out["global"] = b"\x80\x04cos\nsystem\n(S'true'\ntR."
+    out["stack-global"] = b"\x80\x04\x8c\x02os\x8c\x06system\x93."
+    out["reduce"] = b"\x80\x02(dN)R."
+    out["build"] = b"\x80\x02}}b."
+    out["inst"] = b"\x80\x02(ios\nsystem\n."
+    out["newobj"] = b"\x80\x02))\x81."
+    out["persid"] = b"\x80\x02Pabc\n."
+    out["ext"] = b"\x80\x02\x82\x01."
+    out["protocol-9"] = b"\x80\x09N."
+    out["long-text"] = b"\x80\x02X\xff\xff\xff\x7fabc."
+    out["long-text-8"] = b"\x80\x04\x8d" + b"\xff" * 8 + b"abc."
+    out["memo-unset"] = b"\x80\x02h\x05."
+    out["memo-huge"] = b"\x80\x02Nr\xff\xff\xff\xff."
+    out["empty-stack"] = b"\x80\x02a."
+    out["no-mark"] = b"\x80\x02]e."
+    out["odd-dict"] = b"\x80\x02}(Nu."
+    out["append-to-int"] = b"\x80\x02K\x01K\x02a."
+    out["frame"] = b"\x80\x04\x95" + b"\xff" * 8 + b"N."
+    out["int"] = b"\x80\x02Inonsense\n."
+    out["number"] = pickle.dumps(42, 4)
+    out["strings"] = pickle.dumps(["a", "b"], 4)
+    out["no-segments"] = pickle.dumps({"weights": [1, 2]}, 2)
+    shared = {"action": "alloc", "addr": 512, "size": 512, "stream": 0}
+    for name, value in (
+            ("segment-number", [3]), ("segment-no-size", [{"blocks": [], "address": 1}]),
+            ("device-99", [{"blocks": [], "address": 1, "total_size": 1, "device": 99}]),
+            ("block-too-large", [{"blocks": [{"size": 9, "state": "inactive"}], "address": 1, "total_size": 8}])):
+        out[name] = pickle.dumps({"segments": value, "device_traces": []}, 4)
+    for name, value in (
+            ("event-number", [[7]]), ("no-action", [[{"size": 1}]]), ("no-addr", [[{"action": "alloc", "size": 1}]]),
+            ("size-negative", [[{"action": "alloc", "addr": 1, "size": -1}]]), ("traces-number", 3),
+            ("address-beyond", [[{"action": "alloc", "addr": 1 << 60, "size": 1}]]), ("shared", [[shared, shared]])):
+        out[name] = pickle.dumps({"segments": [], "device_traces": value}, 4)
+    out["stop-behind-mark"] = b"\x80\x02](."
+    out["deep"] = b"\x80\x02N" + b"\x85" * 200000 + b"."
+    return out
+
+
+@case
+def damaged_pickles_give_one_clear_line():
+    """Status 3, the file's name, and what is wrong where."""
+    for name, data in harm(pickle.dumps(snapshot(worked(3, 60)), 4)).items():
+        path = write("damaged-" + name, data)
+        said = tool(path, status=3)
+        need(said.startswith("gputrace: %s: " % path) and said.count("\n") == 1, "%s: %r", name, said)
+        what = said[len("gputrace: %s: " % path):]
+        need(what.startswith(("damaged", "refused at byte", "a pickle, but not")), "%s: %r", name, what)
+    for name, word in (("global", 'GLOBAL (0x63): it names "os.system"'), ("stack-global", "STACK_GLOBAL (0x93)"),
+                       ("reduce", "REDUCE (0x52)"), ("build", "BUILD (0x62)"), ("persid", "PERSID (0x50)")):
+        said = tool("%s/damaged-%s.pickle" % (WORK, name), status=3)
+        need("refused at byte" in said and word in said and "would run code" in said, "%s: %r", name, said)
+
+
+@case
+def changed_bytes_never_crash():
+    """Statuses are 0 or 3, nothing else, whatever single bytes become."""
+    rng, data = random.Random(11), pickle.dumps(snapshot(worked(4, 60)), 2)
+    for i in range(120):
+        changed = bytearray(data)
+        for _ in range(1 + i % 3):
+            changed[rng.randrange(2, len(data))] = rng.randrange(256)
+        path = write("changed", bytes(changed))
+        done = subprocess.run([TOOL, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=20)
+        need(done.returncode in (0, 3), "number %d: exit %d", i, done.returncode)
+        need(done.returncode == 0 or done.stderr.count(b"\n") == 1, "number %d: %r", i, done.stderr[-200:])
+
+
+@case
+def what_is_neither():
+    path = WORK + "/notes.txt"
+    with open(path, "w") as f:
+        f.write("Dear diary,\n")
+    equal(tool(path, status=3), 'gputrace: %s: not a gputrace trace (starts with "Dear dia"); '
+          "torch snapshots (.pickle) are read too\n" % path, "the message")
+    with open(path, "w") as f:
+        f.write("(d or not\n")
+    need("not a gputrace trace" in tool(path, status=3), "taken for a pickle")
