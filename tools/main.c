@@ -33,15 +33,17 @@ static const struct gt_command commands[] = {
 	{
 		.name = "summary",
 		.run = gt_cmd_summary,
-		.options = GT_OPT_TABLE | GT_OPT_LEVEL | GT_OPT_BY,
+		.options = GT_OPT_TABLE | GT_OPT_LEVEL | GT_OPT_BY | GT_OPT_TORCH,
 		.operands = FILES,
 		.min_operands = 1,
 		.max_operands = ANY,
 		.summary = "the answer in one screen (also without naming a command)",
 		.text = "Totals, the peak and who held it, what is missing. Of a failed run:\n"
-			"why it failed.",
+			"why it failed. TRACE may be a snapshot that torch dumped (.pickle), here\n"
+			"and in every other command.",
 		.examples =
 			"  gputrace gputrace.python3.11.48213.gtrace\n"
+			"  gputrace summary --torch snapshot.pickle\n"
 			"  gputrace summary --format json traces/ | jq .processes[].devices[]\n",
 	},
 	{

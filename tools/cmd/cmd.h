@@ -48,6 +48,7 @@ enum {
 	GT_OPT_REMEDIES = 1 << 24,
 	GT_OPT_NTH = 1 << 25,
 	GT_OPT_RANK = 1 << 26,
+	GT_OPT_TORCH = 1 << 27,
 };
 
 /* Those of every command that prints a table. */
@@ -91,7 +92,7 @@ struct gt_args {
 	const char *dir, *ring, *stacks; /* run: passed on */
 	enum gt_frames frames;		 /* which half of a stack */
 	bool full;			 /* frames of libraries too */
-	bool tree, pack, remedies;
+	bool tree, pack, remedies, torch;
 	unsigned long nth; /* line of errors; 0 = not given */
 	long rank;	   /* -1 = all */
 	struct gt_plan_args plan;

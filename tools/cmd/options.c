@@ -267,6 +267,13 @@ static int parse_full(struct gt_args *args, const char *value)
 	return 0;
 }
 
+static int parse_torch(struct gt_args *args, const char *value)
+{
+	(void)value;
+	args->torch = true;
+	return 0;
+}
+
 static int parse_tree(struct gt_args *args, const char *value)
 {
 	(void)value;
@@ -450,6 +457,7 @@ static const struct option_row options[] = {
 	{GT_OPT_PAGE, "diff", 0, NULL, "compare two traces on one page: A B", parse_diff},
 	{GT_OPT_PAGE, "strip-paths", 0, NULL, "no folders: for files that are mailed around",
 	 parse_strip},
+	{GT_OPT_TORCH, "torch", 0, NULL, "the table of torch.cuda.memory_summary()", parse_torch},
 	{GT_OPT_TREE, "tree", 0, NULL, "the calls that lead to the memory, outermost first",
 	 parse_tree},
 	{GT_OPT_FRAMES, "frames", 0, "KIND", "merged (default), native or python", parse_frames},

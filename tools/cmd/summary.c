@@ -4,6 +4,7 @@
 #include <string.h>
 #include "cmd/holders.h"
 #include "cmd/oom.h"
+#include "cmd/torch_table.h"
 #include "cmd/warnings.h"
 #include "cmd/summary.h"
 #include "model/xalloc.h"
@@ -318,7 +319,7 @@ static json_t *json_process(const struct gt_args *args, struct gt_input *input,
 		"{s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:b, s:o, s:o, s:I, s:o, s:b, s:o, s:o}",
 		"file", gt_json_name(trace->path), "pid", gt_json_pid(trace), "ppid",
 		gt_json_number(trace->header.ppid, trace->header.ppid), "command_line",
-		gt_json_name(line), "host", json_info(trace, "host"), "rank",
+		*line ? gt_json_name(line) : json_null(), "host", json_info(trace, "host"), "rank",
 		json_info(trace, "env.RANK"), "state", gt_process_state(trace), "seconds",
 		gt_json_seconds(trace->last_us, true), "oom",
 		gt_input_headline(args, input) != NULL, "stopped_seconds",
@@ -363,5 +364,5 @@ static int print(struct gt_out *out, const struct gt_args *args, const struct gt
 
 int gt_cmd_summary(struct gt_args *args)
 {
-	return gt_run_places(args, print);
+	return gt_run_places(args, args->torch ? gt_torch_table : print);
 }

@@ -31,6 +31,8 @@ struct block {
 struct extent { /* a segment */
 	struct range range;
 	uint64_t granule; /* size of its mappings; 0 = not made of mappings */
+	uint64_t used;	  /* bytes of its blocks */
+	size_t count, gaps;
 	uint32_t site, pool_id;
 	uint16_t stream;
 	bool pool;   /* else it holds one block, itself */
@@ -47,7 +49,8 @@ struct gt_segments {
 	uint32_t free_site;
 	bool earlier; /* see GT_FREE_EARLIER; so is the next */
 	uint64_t later;
-	struct block ended; /* the torch block that ended last */
+	struct gt_inactive inactive[2]; /* of segments of small blocks, and of others */
+	struct block ended;		/* the torch block that ended last */
 };
 
 /* ---- trees --------------------------------------------------------------------------------- */
@@ -81,6 +84,68 @@ static struct extent *holder(const struct gt_segments *segments, uint64_t addr, 
 	struct extent *extent = find(&segments->extents, addr, 1);
 
 	return extent && addr + size <= extent->range.addr + extent->range.size ? extent : NULL;
+}
+
+static bool is_small(const struct extent *extent)
+{
+	const uint64_t limit = extent->granule ? extent->granule : extent->range.size;
+
+	return extent->pool && !extent->orphan ? limit == SMALL_SEGMENT : limit <= SMALL_BLOCK;
+}
+
+/* ---- what is inactive ---------------------------------------------------------------------- */
+
+/* What a segment adds to the sums: nothing when it is free as a whole, for then it can be given back. */
+static void weigh(struct gt_segments *segments, const struct extent *extent, bool add)
+{
+	struct gt_inactive *sum = &segments->inactive[is_small(extent)];
+	const uint64_t bytes = extent->range.size - extent->used;
+
+	if (!extent->count || extent->granule || !extent->pool)
+		return;
+	sum->bytes += add ? bytes : 0 - bytes;
+	sum->count += add ? extent->gaps : 0 - extent->gaps;
+}
+
+/* A block begins or ends: it takes from a gap, or joins those beside it. */
+static void count_block(struct gt_segments *segments, const struct block *block, bool begins)
+{
+	struct extent *extent = find(&segments->extents, block->range.addr, 1);
+	const uint64_t from = block->range.addr, to = from + block->range.size;
+	size_t beside;
+
+	if (!extent)
+		return;
+	beside = (from > extent->range.addr && !find(&segments->blocks, from - 1, 1)) +
+		 (to < extent->range.addr + extent->range.size && !find(&segments->blocks, to, 1));
+	weigh(segments, extent, false);
+	if (begins) {
+		extent->used += block->range.size;
+		extent->count++;
+		extent->gaps += beside - 1;
+	} else {
+		extent->used -= block->range.size;
+		extent->count--;
+		extent->gaps -= beside - 1;
+	}
+	weigh(segments, extent, true);
+}
+
+struct gt_inactive gt_segments_inactive(const struct gt_segments *segments, bool small)
+{
+	return segments->inactive[small];
+}
+
+bool gt_segments_pool(const struct gt_segments *segments, uint64_t addr, bool *ret_small,
+		      bool *ret_expandable)
+{
+	const struct extent *extent = find(&segments->extents, addr, 1);
+
+	if (!extent || !extent->pool)
+		return false;
+	*ret_small = is_small(extent);
+	*ret_expandable = extent->granule != 0;
+	return true;
 }
 
 /* ---- telling ------------------------------------------------------------------------------- */
@@ -123,9 +188,17 @@ static void tell_block(struct gt_segments *segments, enum gt_change_kind kind,
 static void end_block(struct gt_segments *segments, struct block *block)
 {
 	tell_block(segments, block->pending ? GT_BLOCK_SETTLED : GT_BLOCK_FREE, block);
+	count_block(segments, block, false);
 	tdelete(block, &segments->blocks, by_range);
 	segments->block_count--;
 	free(block);
+}
+
+static void put_block(struct gt_segments *segments, struct block *block)
+{
+	count_block(segments, block, true);
+	insert(&segments->blocks, block);
+	segments->block_count++;
 }
 
 static void end_blocks_in(struct gt_segments *segments, uint64_t addr, uint64_t size)
@@ -162,6 +235,7 @@ static struct extent *add_extent(struct gt_segments *segments, const struct exte
 	struct extent *extent = gt_xcalloc(1, sizeof(*extent));
 
 	*extent = *value;
+	extent->gaps = 1;
 	insert(&segments->extents, extent);
 	segments->extent_count++;
 	return extent;
@@ -303,8 +377,7 @@ static void begin_torch(struct gt_segments *segments, const struct gt_block *fro
 		.site = from->site,
 		.stream = from->stream,
 	};
-	insert(&segments->blocks, block);
-	segments->block_count++;
+	put_block(segments, block);
 	tell_block(segments, GT_BLOCK_ALLOC, block);
 }
 
@@ -333,8 +406,7 @@ static void begin_pending(struct gt_segments *segments, uint64_t addr)
 	block = gt_xcalloc(1, sizeof(*block));
 	*block = segments->ended;
 	block->pending = true;
-	insert(&segments->blocks, block);
-	segments->block_count++;
+	put_block(segments, block);
 	tell_block(segments, GT_BLOCK_PENDING, block);
 }
 
@@ -478,8 +550,6 @@ static struct flat flatten(const void *tree, size_t count)
 
 static struct gt_segment describe(const struct extent *extent)
 {
-	uint64_t limit = extent->granule ? extent->granule : extent->range.size;
-
 	return (struct gt_segment){
 		.addr = extent->range.addr,
 		.size = extent->range.size,
@@ -488,8 +558,7 @@ static struct gt_segment describe(const struct extent *extent)
 		.stream = extent->stream,
 		.pool = extent->pool,
 		.expandable = extent->granule != 0,
-		.small = extent->pool && !extent->orphan ? limit == SMALL_SEGMENT
-							 : limit <= SMALL_BLOCK,
+		.small = is_small(extent),
 	};
 }
 

@@ -74,6 +74,16 @@ struct gt_segment_list {
 struct gt_segments *gt_segments_new(const struct gt_trace_lane *lane);
 struct gt_segments *gt_segments_free(struct gt_segments *segments);
 
+/* What torch calls inactive split: free pieces of segments that are cut, but not by mappings. */
+struct gt_inactive {
+	uint64_t bytes, count;
+};
+struct gt_inactive gt_segments_inactive(const struct gt_segments *segments, bool small);
+
+/* Is there a segment with blocks of an allocator at the address, and is it of small ones? */
+bool gt_segments_pool(const struct gt_segments *segments, uint64_t addr, bool *ret_small,
+		      bool *ret_expandable);
+
 /* Put in blocks that live, a gt_moment's for instance: in order of birth, as they were made. */
 void gt_segments_load(struct gt_segments *segments, const struct gt_block *blocks, size_t count,
 		      gt_watch watch, void *data);
