@@ -3,6 +3,7 @@
 """Torch snapshots as input of every command; prints ok / not ok / skip per case.
 
 usage: run.py BUILD [NAME...]     BUILD is the build folder; with NAMEs only cases whose names contain one
+FULL=1                            more runs of PyTorch
 VIZCHECK=FILE                     a strict checker of memory_viz files; its case is skipped without
 """
 import json
@@ -334,3 +335,121 @@ def what_is_neither():
     with open(path, "w") as f:
         f.write("(d or not\n")
     need("not a gputrace trace" in tool(path, status=3), "taken for a pickle")
+
+
+# ---- PyTorch ----------------------------------------------------------------------------------
+
+
+def train(name, *options, version=None, traced=False, **more):
+    """Runs train.py on the simulated stack: the path of its snapshot, and what PyTorch said."""
+    out = "%s/torch-%s" % (WORK, name)
+    environment = dict(os.environ, GT_BUILD=BUILD, GPUTRACE_QUIET="1", **more)
+    if version:
+        environment["TORCH"] = version
+    if traced:
+        os.makedirs(out, exist_ok=True)
+        for old in os.listdir(out):
+            os.unlink(out + "/" + old)
+        environment.update(GPUTRACE_DIR=out, LD_PRELOAD=BUILD + "/libgputrace.so")
+    done = subprocess.run([HERE + "/../torch/python", "--devices", "2", HERE + "/train.py", out, *options],
+                          env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+    if done.returncode == 77 or (version and "libcudart.so.12" in done.stderr):
+        raise Skip("PyTorch %s cannot run here" % (version or "")
+                   + (": the CUDA 12 runtime is not simulated" if version else ""))
+    need(done.returncode == 0, "train.py: exit %d: %s", done.returncode, done.stderr[-300:])
+    with open(out + ".json") as f:
+        return out + ".pickle", json.load(f)
+
+
+def compare_stats(path, said, sums=True):
+    """Each figure of memory_stats() that the events tell."""
+    compared = 0
+    for device, stats in zip(answer("summary", "--torch", path)["torch"], said["stats"]):
+        for key, pools in device.items():
+            if not isinstance(pools, dict):
+                continue
+            for pool, values in pools.items():
+                for what, value in values.items():
+                    if value is None:
+                        continue
+                    compared += 1
+                    equal(value, stats["%s.%s.%s" % (key, pool, what)],
+                          "%s.%s.%s of device %d" % (key, pool, what, device["ordinal"]))
+        if device["num_ooms"] is not None:
+            equal(device["num_ooms"], stats["num_ooms"], "num_ooms")
+    need(compared == 2 * (108 if sums else 54), "%d figures", compared)
+
+
+def torch_case(name, *options, sums=True, **more):
+    path, said = train(name, *options, **more)
+    with open(path, "rb") as f:
+        own = pickle.load(f)
+    compare(again(path), own)
+    compare_stats(path, said, sums)
+    MADE.append(path)
+    return path, own
+
+
+MADE = []
+
+
+def full_only(function):
+    """A run of PyTorch more than every change needs: make check-pickle-full."""
+    return case(function) if os.environ.get("FULL") else None
+
+
+@case
+def torch_writes_it():
+    """All of it: C++ frames, two devices, a refused request, a pool, a stream that delays a free."""
+    path, own = torch_case("whole", "--oom", "--pool")
+    need({s["segment_pool_id"] for s in own["segments"]} - {(0, 0)}, "no pool")
+    steps = answer("steps", path)
+    need(steps["source"] == "inferred" and len(steps["steps"]) >= 12, "%d steps", len(steps["steps"]))
+    held = answer("at", "end", path)["devices"][0]["categories"]
+    need(held["weights"] and held["optimizer_state"] and held["workspaces"], "categories %r", held)
+    equal([e["outcome"] for e in answer("errors", path)["errors"]], ["caught"], "the refused request")
+
+
+@case
+def torch_begins_late():
+    """Expandable segments, Python's frames alone, recording from the second step on."""
+    torch_case("late", "--late", "--stacks", "python", sums=False,
+               PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")
+
+
+@full_only
+def torch_rounds_by_settings():
+    torch_case("settings", PYTORCH_CUDA_ALLOC_CONF="roundup_power2_divisions:4,max_split_size_mb:32")
+
+
+@case
+def torch_2_6_writes_it():
+    torch_case("2.6", "--oom", "--pool", version="2.6.0")
+
+
+@full_only
+def torch_2_6_overwrote_its_beginning():
+    path, said = train("2.6-ring", "--entries", "1500", version="2.6.0")
+    with open(path, "rb") as f:
+        own = pickle.load(f)
+    compare(again(path), own)
+    found = answer("summary", path)["processes"][0]["devices"]
+    for device, stats in zip(found, said["stats"]):
+        equal(device["torch_allocated"], stats["allocated_bytes.all.current"], "allocated")
+        equal(device["reserved"], stats["reserved_bytes.all.current"], "reserved")
+    MADE.append(path)
+
+
+@case
+def vizcheck():
+    checker = os.environ.get("VIZCHECK")
+    if not checker:
+        raise Skip("VIZCHECK is not set")
+    if not MADE:
+        raise Skip("no PyTorch run")
+    result = subprocess.run([sys.executable, checker, *[p + ".again" for p in MADE]], stdout=subprocess.PIPE,
+                            timeout=120, text=True)
+    need(result.returncode == 0, "%s", [line for line in result.stdout.splitlines() if ": ok" not in line])
+
+
+sys.exit(failed)

@@ -102,8 +102,8 @@ static bool pop_mark(struct vm *vm, const uint32_t **ret_items, size_t *ret_coun
 	if (!vm->marks.count)
 		return false;
 	from = vm->marks.at[--vm->marks.count];
-	*ret_items = vm->stack.at + from;
 	*ret_count = vm->stack.count - from;
+	*ret_items = *ret_count ? vm->stack.at + from : NULL;
 	vm->stack.count = from;
 	return true;
 }
