@@ -280,6 +280,19 @@ static int print(const struct gt_args *args, struct gt_session *session)
 	return status;
 }
 
+int gt_diff_head(struct gt_out *out, const struct gt_args *args, struct gt_session *session)
+{
+	struct gt_places places = gt_places_of(args, session);
+	struct gt_diff_pairs pairs = list_devices(&places);
+	int status = open_pairs(args, session, &pairs);
+
+	if (!status)
+		gt_diff_print_head(out, args, &pairs);
+	close_pairs(&pairs);
+	free(places.places);
+	return status;
+}
+
 static int check_windows(const struct gt_args *args)
 {
 	if (!args->from || !args->to)

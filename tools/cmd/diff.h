@@ -42,10 +42,16 @@ struct gt_diff_pairs {
 	bool windows; /* of one run */
 };
 
+/* The lines before the table, of the first device. */
+void gt_diff_print_head(struct gt_out *out, const struct gt_args *args,
+			const struct gt_diff_pairs *pairs);
 void gt_diff_print(struct gt_out *out, const struct gt_args *args,
 		   const struct gt_diff_pairs *pairs);
 void gt_diff_json(struct gt_out *out, const struct gt_args *args,
 		  const struct gt_diff_pairs *pairs);
+
+/* diff.c: the same lines of the two traces of a session. 0, or the exit status. */
+int gt_diff_head(struct gt_out *out, const struct gt_args *args, struct gt_session *session);
 
 /* compare.c: three traces or more. 0, or the exit status. */
 int gt_compare(const struct gt_args *args, struct gt_session *session);

@@ -362,6 +362,16 @@ static void print_pair(struct gt_out *out, const struct gt_args *args,
 	print_growth(out, pair);
 }
 
+void gt_diff_print_head(struct gt_out *out, const struct gt_args *args,
+			const struct gt_diff_pairs *pairs)
+{
+	if (!pairs->count)
+		return;
+	print_answer(out, args, pairs->pairs);
+	print_sides(out, args, pairs, pairs->pairs);
+	print_contrast(out, &pairs->contrast);
+}
+
 void gt_diff_print(struct gt_out *out, const struct gt_args *args,
 		   const struct gt_diff_pairs *pairs)
 {

@@ -89,6 +89,9 @@ static int describe(struct report *report)
 				      gt_html_facts(report->args, &report->views[i]));
 	report->meta = json_pack("{s:i, s:I, s:b, s:O}", "schema", 1, "open", (json_int_t)open,
 				 "diff", report->args->diff, "places", report->facts);
+	if (report->args->diff)
+		json_object_set_new(report->meta, "head",
+				    gt_html_diff_head(report->args, report->places->session));
 	report->page.meta = report->meta;
 	report->page.devices = report->devices;
 	if (!report->places->count) {
@@ -133,6 +136,8 @@ static int make(const struct gt_args *args, const struct gt_places *places)
 		status = write_page(&report, args->output ? args->output : DEFAULT_NAME);
 	for (size_t i = 0; i < report.page.device_count; i++)
 		gt_page_device_clear(&report.devices[i]);
+	for (size_t i = 0; i < places->count; i++)
+		gt_state_clear(&report.views[i].state);
 	for (int i = 0; i < GT_PARTS; i++)
 		free(report.page.parts[i]);
 	json_decref(report.meta);

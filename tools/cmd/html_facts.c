@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "cmd/diff.h"
 #include "cmd/ledger.h"
 #include "cmd/oom.h"
 #include "cmd/segments.h"
@@ -36,8 +37,28 @@ struct capture {
 
 static void begin_capture(struct capture *capture)
 {
-	*capture = (struct capture){.out = {.all = true, .width = 120}};
+	*capture = (struct capture){.out = {.terminal = true, .all = true, .width = 120}};
 	capture->out.file = gt_xchecked(open_memstream(&capture->text, &capture->length));
+}
+
+/* What three spaces part on a screen, a dot parts here. */
+static void add_line(json_t *lines, const char *line)
+{
+	char *text = gt_xcalloc(2 * strlen(line) + 1, 1), *to = text;
+
+	for (const char *at = line; *at;) {
+		size_t spaces = strspn(at, " ");
+
+		if (spaces == 3 && at != line && at[3])
+			to = stpcpy(to, " \302\267 ");
+		else
+			to = mempcpy(to, at, spaces);
+		at += spaces;
+		if (*at)
+			*to++ = *at++;
+	}
+	json_array_append_new(lines, gt_page_string(text));
+	free(text);
 }
 
 static json_t *end_capture(struct capture *capture)
@@ -49,7 +70,7 @@ static json_t *end_capture(struct capture *capture)
 	at = capture->text;
 	while ((line = strsep(&at, "\n")))
 		if (*line)
-			json_array_append_new(lines, gt_page_string(line));
+			add_line(lines, line);
 	free(capture->text);
 	return lines;
 }
@@ -64,6 +85,17 @@ static json_t *head_lines(const struct gt_args *args, const struct gt_html_view 
 		gt_oom_head(&capture.out, args, view->place->input);
 	else
 		gt_summary_head(&capture.out, args, view->place);
+	if (!view->failure)
+		gt_steps_head(&capture.out, args, view->place);
+	return end_capture(&capture);
+}
+
+json_t *gt_html_diff_head(const struct gt_args *args, struct gt_session *session)
+{
+	struct capture capture;
+
+	begin_capture(&capture);
+	gt_diff_head(&capture.out, args, session);
 	return end_capture(&capture);
 }
 
@@ -158,8 +190,9 @@ static json_t *json_ledger_row(const struct gt_ledger_row *row)
 	text = gt_ledger_row_text(&plain, "");
 	if (strncmp(text, "0 ", 2) == 0)
 		memmove(text, text + 2, strlen(text) - 1);
-	result = json_pack("[o, s, s, I]", gt_page_string(text), gt_ledger_row_level(row),
-			   gt_measured_name(row->measured), (json_int_t)row->bytes);
+	result = json_pack("[o, s, s, I, s]", gt_page_string(text), gt_ledger_row_level(row),
+			   gt_measured_name(row->measured), (json_int_t)row->bytes,
+			   gt_ledger_kind_name(row->kind));
 	free(text);
 	return result;
 }
@@ -254,20 +287,20 @@ static json_t *json_process(const struct gt_html_view *view)
 	return result;
 }
 
-static void add_moment(json_t *facts, const struct gt_html_view *view)
+static void add_moment(json_t *facts, struct gt_html_view *view)
 {
-	struct gt_state state;
+	struct gt_state *state = &view->state;
 
 	if (gt_input_state(view->place->input, view->place->lane_index, GT_TOTAL_IN_USE,
-			   gt_html_when(view), &state))
+			   gt_html_when(view), state))
 		return;
-	json_object_set_new(facts, "ledger", json_ledger(view, &state));
-	json_object_set_new(facts, "us", json_integer((json_int_t)state.us));
-	json_object_set_new(facts, "bytes", json_integer((json_int_t)state.bytes));
-	gt_state_clear(&state);
+	view->state_known = true;
+	json_object_set_new(facts, "ledger", json_ledger(view, state));
+	json_object_set_new(facts, "us", json_integer((json_int_t)state->us));
+	json_object_set_new(facts, "bytes", json_integer((json_int_t)state->bytes));
 }
 
-json_t *gt_html_facts(const struct gt_args *args, const struct gt_html_view *view)
+json_t *gt_html_facts(const struct gt_args *args, struct gt_html_view *view)
 {
 	json_t *facts = json_process(view);
 	struct gt_when when = gt_html_when(view);

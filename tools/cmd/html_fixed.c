@@ -201,29 +201,26 @@ int gt_html_fixed(const struct gt_html_view *view, const json_t *facts,
 		  const struct gt_page_device *device, struct gt_page *page)
 {
 	struct gt_when when = gt_html_when(view);
-	struct gt_state state;
+	const struct gt_state *state = &view->state;
 	struct gt_rows rows;
 	struct part part;
 	enum gt_unit unit;
-	int status = gt_input_state(view->place->input, view->place->lane_index, GT_TOTAL_IN_USE,
-				    when, &state);
 
-	if (status)
-		return status;
-	unit = gt_unit_for(view->place->device_total ? view->place->device_total : state.bytes);
-	rows = gt_rows_of(&state, gt_input_symbols(view->place->input), GT_BY_LINE);
+	if (!view->state_known)
+		return GT_EXIT_UNREADABLE; /* said already */
+	unit = gt_unit_for(view->place->device_total ? view->place->device_total : state->bytes);
+	rows = gt_rows_of(state, gt_input_symbols(view->place->input), GT_BY_LINE);
 	fix_words(facts, page);
 	fix_merged(device, page);
 	fix_device(view, facts, unit, page);
 	set(page, GT_PART_HOLDERS_TITLE,
 	    when.kind == GT_WHEN_OOM ? "In use at the failure" : "In use at the peak");
-	fprintf(begin(&part), "%.3f s", (double)state.us / 1e6);
+	fprintf(begin(&part), "%.3f s", (double)state->us / 1e6);
 	end(&part, page, GT_PART_HOLDERS_INSTANT);
-	put_holders(begin(&part), &rows, &state, unit);
+	put_holders(begin(&part), &rows, state, unit);
 	end(&part, page, GT_PART_HOLDERS);
 	gt_page_svg(begin(&part), device, view->place->device_total);
 	end(&part, page, GT_PART_SVG);
 	gt_rows_clear(&rows);
-	gt_state_clear(&state);
 	return 0;
 }

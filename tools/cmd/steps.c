@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* gputrace steps: one row per training step, and which of them sets the peak. */
+#include "cmd/summary.h"
 #include "cmd/session.h"
 
 #include <stdlib.h>
@@ -403,6 +404,15 @@ static int print(struct gt_out *out, const struct gt_args *args, const struct gt
 		close_view(&view);
 	}
 	return status;
+}
+
+void gt_steps_head(struct gt_out *out, const struct gt_args *args, const struct gt_place *place)
+{
+	struct view view;
+
+	if (!open_view(args, place, &view) && view.steps.count)
+		print_answer(out, &view, gt_unit_for(view.steps.steps[view.steps.worst].peak));
+	close_view(&view);
 }
 
 int gt_cmd_steps(struct gt_args *args)

@@ -8,4 +8,7 @@
 /* Its first lines, of one device: the answer, and the process. */
 void gt_summary_head(struct gt_out *out, const struct gt_args *args, const struct gt_place *place);
 
+/* steps.c: its answer; nothing where there are no steps. */
+void gt_steps_head(struct gt_out *out, const struct gt_args *args, const struct gt_place *place);
+
 #endif

@@ -11,9 +11,11 @@
 #include "model/xalloc.h"
 #include "out/json.h"
 
-#define MOST_SPOTS  6000
-#define MOST_GROUP  8 /* rows for 256 slices each: then spots are merged */
-#define LEAST_SPOTS 64
+#define MOST_SHIFTS  4000000 /* of the highest instants: a browser decodes them in half a second */
+#define MOST_SLICES  65536
+#define LEAST_SLICES 1024
+#define MOST_SPOTS   6000
+#define LEAST_SPOTS  64
 
 static json_t *json_windows(const struct gt_page_history *history)
 {
@@ -67,18 +69,11 @@ static void add_facts(json_t *header, const struct gt_page_history *history, siz
 	json_object_set_new(header, "group", json_integer(1 << history->group));
 	json_object_set_new(header, "stepSource",
 			    gt_json_name(gt_step_source_name(history->steps.source)));
-	json_object_set_new(header, "usual", json_integer((json_int_t)history->steps.usual));
-	json_object_set_new(header, "worst", json_integer((json_int_t)history->steps.worst));
-}
-
-/* How many times rows must be halved for the blob to fit, judged by what it takes now. */
-static unsigned int halvings(uint64_t size, uint64_t budget)
-{
-	unsigned int count = 1;
-
-	while (size >> count > budget && count < MOST_GROUP)
-		count++;
-	return count;
+	json_object_set_new(header, "firstStep", json_integer((json_int_t)history->first_step));
+	json_object_set_new(header, "usual",
+			    json_integer((json_int_t)(history->steps.usual - history->first_step)));
+	json_object_set_new(header, "worst",
+			    json_integer((json_int_t)(history->steps.worst - history->first_step)));
 }
 
 static int try(struct gt_page_device *device, unsigned int group, struct gt_error *err)
@@ -89,7 +84,7 @@ static int try(struct gt_page_device *device, unsigned int group, struct gt_erro
 		return status;
 	gt_blob_clear(&device->blob);
 	add_facts(device->header, &device->history, device->merged);
-	device->blob = gt_page_encode(&device->history, device->header);
+	device->blob = gt_page_encode(&device->history, device->header, 1);
 	return 0;
 }
 
@@ -100,38 +95,98 @@ static void name(struct gt_page_device *device, struct gt_symbols *symbols, stru
 	device->header = gt_page_names(&device->history, symbols, paths, spots, &device->merged);
 }
 
+/* The smallest group with so many changes at most. */
+static unsigned int group_for(const struct gt_page_history *history, uint64_t shifts)
+{
+	unsigned int group = 0;
+
+	while (group + 1 < GT_PAGE_GROUPS && history->shifts[group] > shifts)
+		group++;
+	return group;
+}
+
+/*
+ * How many changes a blob has room for, judged by what those of this try take: nearly all of it is
+ * theirs where there is too much of it.
+ */
+static uint64_t room_for(const struct gt_page_device *device, uint64_t budget)
+{
+	double shifts = (double)device->history.shifts[device->history.group];
+
+	return (uint64_t)(0.95 * shifts * (double)budget / (double)(device->blob.length + 1));
+}
+
+/* Packed more tightly than in a quick try; level 9 would take thrice as long for 2 % less. */
+static bool pack(struct gt_page_device *device, uint64_t budget)
+{
+	if (device->blob.length * 9 / 10 > budget)
+		return false;
+	gt_blob_clear(&device->blob);
+	device->blob = gt_page_encode(&device->history, device->header, 6);
+	return device->blob.length <= budget;
+}
+
+/* 0 = it fits, 1 = not even with the fewest rows, or -1 with err. */
+static int fit_rows(struct gt_page_device *device, unsigned int group, uint64_t budget,
+		    struct gt_error *err)
+{
+	while (group < GT_PAGE_GROUPS) {
+		unsigned int next;
+
+		if (try(device, group, err))
+			return -1;
+		if (pack(device, budget))
+			return 0;
+		next = group_for(&device->history, room_for(device, budget));
+		group = next > group ? next : group + 1;
+	}
+	return 1;
+}
+
+static int fit(struct gt_page_device *device, struct gt_symbols *symbols, struct gt_paths *paths,
+	       uint64_t budget, struct gt_error *err)
+{
+	size_t spots = MOST_SPOTS;
+	int status;
+
+	name(device, symbols, paths, spots);
+	status = fit_rows(device, group_for(&device->history, MOST_SHIFTS), budget, err);
+	while (status > 0 && spots > LEAST_SPOTS) {
+		if (device->history.shown_count < spots)
+			spots = device->history.shown_count;
+		spots /= 2;
+		name(device, symbols, paths, spots);
+		status = fit_rows(device, GT_PAGE_GROUPS - 1, budget, err);
+	}
+	return status < 0 ? status : 0;
+}
+
+/* They take some 16 bytes each in a page: half of a small budget. */
+static size_t slices_for(uint64_t budget)
+{
+	size_t slices = MOST_SLICES;
+
+	while (slices > LEAST_SLICES && slices > budget / 32)
+		slices /= 2;
+	return slices;
+}
+
 int gt_page_build(const struct gt_trace *trace, const struct gt_answers *answers,
 		  struct gt_symbols *symbols, size_t lane_index, struct gt_paths *paths,
 		  uint64_t budget, struct gt_page_device *ret, struct gt_error *err)
 {
 	struct gt_page_device device = {0};
-	size_t spots = MOST_SPOTS;
-	unsigned int group = 0;
-	int status = gt_page_scan(trace, answers, lane_index, &device.history, err);
+	int status =
+		gt_page_scan(trace, answers, lane_index, slices_for(budget), &device.history, err);
 
 	if (status)
 		return status;
-	name(&device, symbols, paths, spots);
-	for (;;) {
-		status = try(&device, group, err);
-		if (status < 0 || (!status && device.blob.length <= budget))
-			break;
-		if (group < MOST_GROUP) {
-			group += status ? 1 : halvings(device.blob.length, budget);
-			group = group > MOST_GROUP ? MOST_GROUP : group;
-		} else if (spots > LEAST_SPOTS) {
-			spots = spots > device.history.shown_count ? device.history.shown_count / 2
-								   : spots / 2;
-			name(&device, symbols, paths, spots);
-		} else if (!status) {
-			break; /* nothing more to leave out */
-		}
-	}
-	if (status < 0)
+	status = fit(&device, symbols, paths, budget, err);
+	if (status)
 		gt_page_device_clear(&device);
 	else
 		*ret = device;
-	return status < 0 ? status : 0;
+	return status;
 }
 
 void gt_page_device_clear(struct gt_page_device *device)

@@ -121,10 +121,10 @@ static void put_chain(struct encoding *encoding, const struct gt_chain *chain,
 	put_shifts(encoding, chain, names);
 }
 
-static void put_steps(struct encoding *encoding, const struct gt_steps *steps)
+static void put_steps(struct encoding *encoding, const struct gt_page_history *history)
 {
-	const struct gt_step *s = steps->steps;
-	size_t count = steps->count;
+	const struct gt_step *s = history->steps.steps + history->first_step;
+	size_t count = history->steps.count - history->first_step;
 
 	COLUMN(encoding, "s_t0", count, s[i].from_us);
 	COLUMN(encoding, "s_t1", count, s[i].to_us - s[i].from_us);
@@ -153,13 +153,13 @@ static void deflate_into(struct bytes *to, const void *data, size_t count, z_str
 	} while (!stream->avail_out);
 }
 
-static struct bytes deflated(const char *header, const struct bytes *columns)
+static struct bytes deflated(const char *header, const struct bytes *columns, int level)
 {
 	uint32_t length = (uint32_t)strlen(header);
 	struct bytes result = {0};
 	z_stream stream = {0};
 
-	if (deflateInit2(&stream, 9, Z_DEFLATED, -15, 9, Z_DEFAULT_STRATEGY) != Z_OK)
+	if (deflateInit2(&stream, level, Z_DEFLATED, -15, 9, Z_DEFAULT_STRATEGY) != Z_OK)
 		gt_xchecked(NULL);
 	deflate_into(&result, &length, sizeof(length), &stream, Z_NO_FLUSH);
 	deflate_into(&result, header, length, &stream, Z_NO_FLUSH);
@@ -188,7 +188,7 @@ static struct gt_blob base64(const struct bytes *bytes)
 	return blob;
 }
 
-struct gt_blob gt_page_encode(const struct gt_page_history *history, json_t *header)
+struct gt_blob gt_page_encode(const struct gt_page_history *history, json_t *header, int level)
 {
 	static const char *const names[GT_CHAINS][5] = {
 		[GT_CHAIN_HIGH] = {"h_t", "h_b", "h_n", "h_s", "h_v"},
@@ -204,10 +204,10 @@ struct gt_blob gt_page_encode(const struct gt_page_history *history, json_t *hea
 	put_slices(&encoding, history);
 	for (int kind = 0; kind < GT_CHAINS; kind++)
 		put_chain(&encoding, &history->chains[kind], names[kind]);
-	put_steps(&encoding, &history->steps);
+	put_steps(&encoding, history);
 	json_object_set_new(header, "cols", encoding.columns);
 	text = gt_xchecked(json_dumps(header, JSON_COMPACT | JSON_ENSURE_ASCII));
-	packed = deflated(text, &encoding.bytes);
+	packed = deflated(text, &encoding.bytes, level);
 	blob = base64(&packed);
 	free(packed.data);
 	free(encoding.bytes.data);

@@ -14,8 +14,9 @@ struct gt_blob {
 	size_t length;
 };
 
-/* header: an object that cols and times are added to; its reference is not taken. */
-struct gt_blob gt_page_encode(const struct gt_page_history *history, json_t *header);
+/* header: an object that cols and times are added to; its reference is not taken.
+ * level: of deflate, 1 (fast) to 9. */
+struct gt_blob gt_page_encode(const struct gt_page_history *history, json_t *header, int level);
 void gt_blob_clear(struct gt_blob *blob);
 
 #endif

@@ -13,7 +13,27 @@
 #include "model/xalloc.h"
 #include "page/spots.h"
 
-#define WINDOW_EVENTS 2500 /* told one by one in a detail window, at most */
+#define MOST_PAUSES	   2000 /* a pause longer than this part of the run is told */
+#define MOST_WINDOW_EVENTS 2500
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Steps of which the ring has lost every event say nothing. */
+static void find_first_step(struct gt_page_history *history)
+{
+	struct gt_steps *steps = &history->steps;
+
+	while (history->first_step < steps->count &&
+	       steps->steps[history->first_step].seq_end < history->lane->history_first)
+		history->first_step++;
+	if (steps->usual < history->first_step)
+		steps->usual = history->first_step;
+	if (steps->worst < history->first_step)
+		steps->worst = history->first_step;
+}
 
 /* ---- detail windows ---------------------------------------------------------------------------- */
 
@@ -33,10 +53,10 @@ static void add_window(struct gt_page_history *history, uint64_t from, uint64_t 
 
 	if (have_window(history, around))
 		return;
-	if (to - from >= WINDOW_EVENTS && around - from > WINDOW_EVENTS / 2)
-		from = around - WINDOW_EVENTS / 2;
-	if (to - from >= WINDOW_EVENTS)
-		to = from + WINDOW_EVENTS - 1;
+	if (to - from >= history->window_events && around - from > history->window_events / 2)
+		from = around - history->window_events / 2;
+	if (to - from >= history->window_events)
+		to = from + history->window_events - 1;
 	window = &history->windows[history->window_count++];
 	*window = (struct gt_window){.from_seq = from, .to_seq = to, .step = step};
 }
@@ -60,11 +80,12 @@ static void add_window_at(struct gt_page_history *history, uint64_t seq)
 
 	for (size_t i = 0; i < steps->count; i++)
 		if (seq <= steps->steps[i].seq_end && (!i || seq > steps->steps[i - 1].seq_end) &&
-		    steps->steps[i].peak_seq <= seq + WINDOW_EVENTS)
+		    steps->steps[i].peak_seq <= seq + history->window_events)
 			add_step_window(history, i);
 	if (!have_window(history, seq))
-		add_window(history, seq > WINDOW_EVENTS / 2 ? seq - WINDOW_EVENTS / 2 : 1,
-			   seq + WINDOW_EVENTS / 2, seq, 0);
+		add_window(history,
+			   seq > history->window_events / 2 ? seq - history->window_events / 2 : 1,
+			   seq + history->window_events / 2, seq, 0);
 }
 
 static int by_from(const void *a, const void *b)
@@ -83,8 +104,8 @@ static void choose_windows(struct gt_page_history *history)
 	add_window_at(history, history->lane->ctr.peak_seq[GT_TOTAL_IN_USE]);
 	if (report && report->lane == history->lane->lane)
 		add_window_at(history, report->seq);
-	if (history->steps.count) {
-		add_step_window(history, 0);
+	if (history->first_step < history->steps.count) {
+		add_step_window(history, history->first_step);
 		add_step_window(history, history->steps.usual);
 		add_step_window(history, history->steps.count - 1);
 	}
@@ -103,52 +124,81 @@ struct scan {
 	uint64_t stride, inside; /* events of a slice; of the present one so far */
 	size_t window;		 /* the present or next one */
 	int64_t cur[GT_TOTALS];
-	bool cut; /* the next event begins a slice */
+	uint64_t pause; /* a longer one ends a slice: what lives in it has a row */
+	struct level {
+		uint64_t seq, us, used, held;
+		bool single;
+	} before; /* the event whose slice depends on when the next one comes */
 };
 
-static bool in_window(struct scan *scan, const struct gt_event *event)
+static bool in_window(struct scan *scan, uint64_t seq)
 {
 	struct gt_page_history *history = scan->history;
 
-	while (scan->window < history->window_count &&
-	       event->seq > history->windows[scan->window].to_seq)
+	while (scan->window < history->window_count && seq > history->windows[scan->window].to_seq)
 		scan->window++;
 	return scan->window < history->window_count &&
-	       event->seq >= history->windows[scan->window].from_seq;
+	       seq >= history->windows[scan->window].from_seq;
 }
 
-static void begin_slice(struct scan *scan, const struct gt_event *event, bool single)
+static void begin_slice(struct scan *scan, const struct level *level)
 {
 	struct gt_page_history *history = scan->history;
 
 	scan->slice = GT_PUSH(history->slices, history->slice_count);
 	*scan->slice = (struct gt_slice){
-		.first_us = event->us,
+		.first_us = level->us,
 		.min = UINT64_MAX,
-		.single = single,
+		.single = level->single,
 	};
 	scan->inside = 0;
 }
 
-static void add_to_slice(struct scan *scan, const struct gt_event *event)
+static void add_to_slice(struct scan *scan, const struct level *level)
 {
-	uint64_t used = (uint64_t)scan->cur[GT_TOTAL_IN_USE];
-	uint64_t held = (uint64_t)scan->cur[GT_TOTAL_RESERVED];
-	bool single = in_window(scan, event);
 	struct gt_slice *slice;
 
-	if (!scan->slice || single || scan->slice->single || scan->inside >= scan->stride)
-		begin_slice(scan, event, single);
+	if (!scan->slice || level->single || scan->slice->single || scan->inside >= scan->stride)
+		begin_slice(scan, level);
 	slice = scan->slice;
-	if (!scan->inside++ || used > slice->max) {
-		slice->max = used;
-		slice->top_us = event->us;
-		slice->top_seq = event->seq;
+	if (!scan->inside++ || level->used > slice->max) {
+		slice->max = level->used;
+		slice->top_us = level->us;
+		slice->top_seq = level->seq;
 	}
-	slice->min = used < slice->min ? used : slice->min;
-	slice->held = held > slice->held ? held : slice->held;
-	slice->last = used;
-	slice->last_us = event->us;
+	slice->min = level->used < slice->min ? level->used : slice->min;
+	slice->held = level->held > slice->held ? level->held : slice->held;
+	slice->last = level->used;
+	slice->last_us = level->us;
+}
+
+/*
+ * What is in use while nothing happens for long, as in a data loader, is seen for long: the event
+ * before such a pause is a slice of its own, so that its row is in the page.
+ */
+static void finish_before(struct scan *scan, uint64_t next_us)
+{
+	struct level *before = &scan->before;
+
+	if (!before->seq)
+		return;
+	before->single = in_window(scan, before->seq) || next_us - before->us > scan->pause;
+	add_to_slice(scan, before);
+}
+
+/* A spot touched for the first time in a group of slices is one more change in that group's row. */
+static void count_shift(struct scan *scan, uint32_t number)
+{
+	struct gt_page_history *history = scan->history;
+	uint32_t *stamps = history->spots[number].stamps;
+	uint32_t slice = (uint32_t)history->slice_count + 1;
+
+	for (unsigned int group = 0; group < GT_PAGE_GROUPS; group++) {
+		if (stamps[group] == (slice >> group) + 1)
+			return;
+		stamps[group] = (slice >> group) + 1;
+		history->shifts[group]++;
+	}
 }
 
 static void count_spot(struct gt_page_history *history, uint32_t number, int64_t change)
@@ -176,9 +226,16 @@ static void scan_event(struct scan *scan, const struct gt_event *event)
 
 		*GT_PUSH(history->which, history->which_count) = spot;
 		count_spot(history, spot, change);
+		count_shift(scan, spot);
 	}
 	history->events++;
-	add_to_slice(scan, event);
+	finish_before(scan, event->us);
+	scan->before = (struct level){
+		.seq = event->seq,
+		.us = event->us,
+		.used = (uint64_t)scan->cur[GT_TOTAL_IN_USE],
+		.held = (uint64_t)scan->cur[GT_TOTAL_RESERVED],
+	};
 }
 
 static void find_window_times(struct gt_page_history *history)
@@ -268,12 +325,13 @@ static int read_events(struct scan *scan, struct gt_error *err)
 	err->status = 0;
 	while ((event = gt_cursor_next(cursor, err)))
 		scan_event(scan, event);
+	finish_before(scan, UINT64_MAX);
 	gt_cursor_free(cursor);
 	return err->status ? -1 : 0;
 }
 
 int gt_page_scan(const struct gt_trace *trace, const struct gt_answers *answers, size_t lane_index,
-		 struct gt_page_history *ret, struct gt_error *err)
+		 size_t slices, struct gt_page_history *ret, struct gt_error *err)
 {
 	struct gt_page_history history = {
 		.trace = trace,
@@ -289,8 +347,11 @@ int gt_page_scan(const struct gt_trace *trace, const struct gt_answers *answers,
 
 	if (status)
 		return status;
-	scan.stride = events / GT_PAGE_SLICES + 1;
+	scan.stride = events / slices + 1;
+	scan.pause = (trace->last_us - history.lane->history_us) / least(slices / 8, MOST_PAUSES);
 	scan.spotter = gt_spotter_new(&history);
+	history.window_events = least(slices / 24, MOST_WINDOW_EVENTS);
+	find_first_step(&history);
 	choose_windows(&history);
 	status = load_start(&history, scan.spotter, err);
 	memcpy(scan.cur, history.start_cur, sizeof(scan.cur));

@@ -10,15 +10,16 @@
 #include "model/answers.h"
 #include "model/steps.h"
 
-#define GT_PAGE_SLICES 65536
+#define GT_PAGE_GROUPS 9 /* rows for 1, 2, 4 ... 256 slices each */
 
 struct gt_spot {			/* what rows tell apart; a block adds to one of them */
 	const struct gt_site_def *call; /* who called backward(), as in gt_hold */
 	uint32_t site;
 	int32_t stream;
 	uint8_t category;
-	uint64_t live, most; /* while the history is read; the most that it ever held */
-	uint32_t shown;	     /* its number in the rows: several may be merged into one */
+	uint64_t live, most;		 /* while the history is read; the most that it ever held */
+	uint32_t stamps[GT_PAGE_GROUPS]; /* the group of slices that it was last touched in, + 1 */
+	uint32_t shown; /* its number in the rows: several may be merged into one */
 };
 
 struct gt_slice { /* consecutive events: equal numbers of them, or one in a detail window */
@@ -68,6 +69,7 @@ struct gt_page_history {
 	size_t lane_index;
 	const struct gt_trace_lane *lane;
 	struct gt_steps steps;
+	size_t first_step; /* index of the first of which the history has anything */
 	struct gt_window windows[GT_WINDOWS];
 	size_t window_count;
 	struct gt_spot *spots;
@@ -76,7 +78,9 @@ struct gt_page_history {
 	size_t slice_count;
 	uint64_t events; /* that changed something, in the history held */
 	uint64_t from_us;
-	unsigned int group; /* 2^group slices share a row */
+	uint64_t window_events;		 /* told one by one in a detail window, at most */
+	unsigned int group;		 /* 2^group slices share a row */
+	uint64_t shifts[GT_PAGE_GROUPS]; /* about as many would be told with that group */
 	struct gt_chain chains[GT_CHAINS];
 	int64_t *kept_peak; /* by spot: the peak's row where the history does not reach it */
 
@@ -87,14 +91,11 @@ struct gt_page_history {
 	size_t which_count;
 };
 
-/* Slices and spots: one pass. 0, or -1 with err. */
+/* About so many slices, and the spots: one pass. 0, or -1 with err. */
 int gt_page_scan(const struct gt_trace *trace, const struct gt_answers *answers, size_t lane_index,
-		 struct gt_page_history *ret, struct gt_error *err);
+		 size_t slices, struct gt_page_history *ret, struct gt_error *err);
 
-/*
- * Rows: one more pass, which may be repeated with another group. Spots must have their shown
- * numbers. 1 = more changes than a page can decode quickly: a larger group is needed.
- */
+/* Rows: one more pass, which may be repeated. Spots must have their shown numbers. */
 int gt_page_rows(struct gt_page_history *history, unsigned int group, struct gt_error *err);
 
 void gt_page_history_clear(struct gt_page_history *history);

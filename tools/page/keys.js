@@ -41,8 +41,9 @@ function isWhole() {
 function showView() {
 	const {t1} = state.device.head;
 	$("zoom-reset").hidden = isWhole();
-	$("zoom-range").textContent = isWhole() ? "" : "shown: " + timeText(state.view[0], span()) + " to " +
-		timeText(state.view[1], span()) + " of " + timeText(t1, span());
+	const bare = us => timeText(us, span()).replace(/ m?s$/, "");
+	$("zoom-range").textContent = isWhole() ? "" : "shown: " + bare(state.view[0]) + " to " + bare(state.view[1]) + " of " +
+		timeText(t1, span());
 	drawTimeline();
 }
 

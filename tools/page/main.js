@@ -87,7 +87,7 @@ function drawHead() {
 	$("where").textContent = meta.diff ? meta.head.slice(1).join(" \u00b7 ") : facts.head.slice(1, 3).join(" \u00b7 ");
 	$("loss").replaceChildren(...facts.loss.map(line => make("p", {}, line)));
 	$("unit").textContent = $("flame-unit").textContent = state.unit.name;
-	document.title = facts.head[0];
+	document.title = $("answer").textContent;
 }
 
 /* Failed runs open on what led to the failure: after it Python only unwinds. */

@@ -9,11 +9,16 @@ function tickStep(top, unit) {
 	return step;
 }
 
-function drawMemoryAxis(svg, box) {
+function memoryTicks() {
 	const step = tickStep(plot.top, state.unit);
-	for (let bytes = 0; bytes <= plot.top * 1.001; bytes += step) {
+	return d3.range(0, plot.top * 1.001, step);
+}
+
+function drawMemoryAxis(svg, box) {
+	for (const bytes of memoryTicks()) {
 		const y = Math.round(yOf(bytes, box));
-		draw(svg, "line", {class: "grid", x1: box.x0, x2: box.x1, y1: y, y2: y, "stroke-opacity": bytes ? 0.55 : 1});
+		if (plot.printing)
+			draw(svg, "line", {class: "grid", x1: box.x0, x2: box.x1, y1: y, y2: y});
 		draw(svg, "text", {class: "dim", x: box.x0 - 6, y: y + 4, "text-anchor": "end"}, Math.round(bytes / state.unit.size));
 	}
 	const card = state.facts.card;
@@ -51,7 +56,7 @@ function drawSteps(svg, box) {
 			draw(svg, "line", {class: "tick", x1: x, x2: x, y1: y + 1, y2: y + 6});
 			tick = x;
 		}
-		const text = String(i + 1), width = measure(text);
+		const text = String(stepNumber(i)), width = measure(text);
 		if (x + 3 >= free && x + 3 + width <= box.x1 + 6) {
 			draw(svg, "text", {x: x + 3, y: y + 15}, text);
 			free = x + 3 + width + (count > 30 ? 14 : 5);
@@ -181,10 +186,13 @@ function drawOther(svg, box) {
 		if (c >= 0 && c < high.length && a.max[i] > high[c])
 			high[c] = a.max[i];
 	}
-	for (let c = 1; c < high.length; c++)
+	let end = high.length - 1;
+	while (end > 0 && high[end] < 0) /* A may have ended before B */
+		end--;
+	for (let c = 1; c <= end; c++)
 		if (high[c] < 0)
 			high[c] = high[c - 1];
-	const line = d3.line().x((d, c) => box.x0 + c + 0.5).y(d => yOf(Math.max(0, d), box)).curve(d3.curveStepAfter);
+	const line = d3.line().defined((d, c) => c <= end).x((d, c) => box.x0 + c + 0.5).y(d => yOf(Math.max(0, d), box)).curve(d3.curveStepAfter);
 	draw(svg, "path", {class: "other", d: line(high), "data-testid": "line-a"});
 }
 

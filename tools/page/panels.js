@@ -17,7 +17,7 @@ function stepsWords() {
 	const {steps, head, stepCount} = state.device;
 	const phase = PHASES[steps.phase[head.worst]];
 	return "light: peak, dark: end of step" + (stepCount > 1 ? "; usual peak " + inUnits(steps.peak[head.usual]) + ", worst " +
-		inUnits(steps.peak[head.worst]) + " in step " + (head.worst + 1) + (phase ? " (" + phase + ")" : "") : "");
+		inUnits(steps.peak[head.worst]) + " in step " + stepNumber(head.worst) + (phase ? " (" + phase + ")" : "") : "");
 }
 
 function drawSteps2() {
@@ -47,10 +47,10 @@ function drawSteps2() {
 		if (!device.steps.cut[bar.step])
 			draw(svg, "rect", {x, width: wide, y: y(bar.end), height: base - y(bar.end), fill: colours.get("c1")});
 		const hit = draw(svg, "rect", {x, width: each, y: top, height: base - top, fill: "transparent"});
-		draw(hit, "title", {}, "step " + (bar.step + 1) + ": peak " + inUnits(bar.peak) + ", end " + inUnits(bar.end));
+		draw(hit, "title", {}, "step " + stepNumber(bar.step) + ": peak " + inUnits(bar.peak) + ", end " + inUnits(bar.end));
 		hit.addEventListener("click", () => choose(stepInstant(device, "p", bar.step)));
 		if (worst)
-			labelStep(svg, x + wide / 2, y(bar.peak) - 4, "step " + (device.head.worst + 1) + ": " + inUnits(bar.peak), left, width);
+			labelStep(svg, x + wide / 2, y(bar.peak) - 4, "step " + stepNumber(device.head.worst) + ": " + inUnits(bar.peak), left, width);
 	});
 	numberSteps(svg, bars, left, each, height);
 }
@@ -63,7 +63,7 @@ function labelStep(svg, x, y, text, left, width) {
 function numberSteps(svg, bars, left, each, height) {
 	let free = 0;
 	bars.forEach((bar, i) => {
-		const text = String(bar.from + 1), x = left + (i + 0.5) * each, half = measure(text) / 2;
+		const text = String(stepNumber(bar.from)), x = left + (i + 0.5) * each, half = measure(text) / 2;
 		if (x - half < free)
 			return;
 		draw(svg, "text", {class: "dim", x, y: height - 4, "text-anchor": "middle"}, text);
@@ -114,10 +114,10 @@ function drawSegments() {
 		return;
 	$("segments-title").textContent = "Pool segments, " + state.unit.name;
 	$("segments-note").textContent = segmentWords(list);
-	const most = d3.max(list.rows, row => row.size);
+	const most = d3.max(list.rows, row => row.size), pinWidth = panel.clientWidth * 0.38 - 8 * monoWidth() - 16;
 	const rows = list.rows.map(row => make("div", {class: "row", "data-testid": "segment-row"},
 		make("span", {class: "size"}, (row.n > 1 ? row.n + " \u00d7 " : "") + shown(inUnits(row.size), row.size)), drawSegment(row, most),
-		make("code", {class: "clip", title: row.pin}, row.used ? "kept by " + row.pin : "empty")));
+		make("code", {class: "clip", title: row.pin}, row.used ? "kept by " + fitChain(row.pin, pinWidth) : "empty")));
 	if (list.rest.n)
 		rows.push(make("p", {class: "muted"}, plural(list.rest.n, "more segment") + ", " + inUnits(list.rest.size) + ": in use " +
 			inUnits(list.rest.used) + ", cached " + shown(inUnits(list.rest.size - list.rest.used), list.rest.size - list.rest.used)));

@@ -159,6 +159,9 @@ function drawTimeline() {
 	plot.columns = columnsOf(state.device, state.view[0], state.view[1], box.columns);
 	const context = sizeCanvas($("canvas"), box.width, box.height);
 	const fills = fillsOf(groups);
+	context.fillStyle = colours.get("line");
+	for (const bytes of memoryTicks())
+		context.fillRect(box.x0, Math.round(yOf(bytes, box)), box.x1 - box.x0, 1);
 	eachRun(plot.columns, (from, to) => fillColumn(context, plot.columns, from, to, groups, fills, box));
 	plot.draws.push(performance.now() - begin);
 	$("split-note").hidden = plot.columns.exact.every((exact, c) => exact || plot.columns.slice[c] < 0);

@@ -11,8 +11,6 @@
 #include "model/failure.h"
 #include "model/xalloc.h"
 
-#define MOST_SHIFTS 4000000 /* of the highest instants: what a browser decodes in half a second */
-
 struct touched { /* spots of a chain since its last row */
 	uint32_t *list;
 	size_t count;
@@ -58,12 +56,14 @@ static void list_steps(struct gt_page_history *history)
 {
 	const struct gt_steps *steps = &history->steps;
 
-	for (size_t i = 0; i < steps->count; i++) {
+	for (size_t i = history->first_step; i < steps->count; i++) {
 		const struct gt_step *step = &steps->steps[i];
 
-		add_instant(&history->chains[GT_CHAIN_ENDS], step->seq_end, step->to_us, i);
+		add_instant(&history->chains[GT_CHAIN_ENDS], step->seq_end, step->to_us,
+			    i - history->first_step);
 		add_instant(&history->chains[GT_CHAIN_PEAKS], step->peak_seq,
-			    gt_story_us(history->answers->story, step->peak_at), i);
+			    gt_story_us(history->answers->story, step->peak_at),
+			    i - history->first_step);
 	}
 }
 
@@ -158,11 +158,6 @@ static void shift(struct filling *filling, uint32_t number, int64_t change)
 		touch(&filling->touched[kind], spot);
 }
 
-static bool too_many(const struct filling *filling)
-{
-	return filling->history->chains[GT_CHAIN_HIGH].shift_count > MOST_SHIFTS;
-}
-
 static int fill(struct filling *filling, struct gt_error *err)
 {
 	struct gt_page_history *history = filling->history;
@@ -174,8 +169,7 @@ static int fill(struct filling *filling, struct gt_error *err)
 	for (size_t i = 0; i < history->start_count; i++)
 		if (history->start[i])
 			shift(filling, (uint32_t)i, history->start[i]);
-	while (at < history->which_count && !too_many(filling) &&
-	       (event = gt_cursor_next(cursor, err))) {
+	while (at < history->which_count && (event = gt_cursor_next(cursor, err))) {
 		if (!gt_op_effect(event->op) ||
 		    !(gt_site_mask(history->lane, event->site) & GT_MASK_IN_USE))
 			continue;
@@ -183,14 +177,12 @@ static int fill(struct filling *filling, struct gt_error *err)
 		shift(filling, history->which[at++],
 		      gt_op_effect(event->op) * (int64_t)event->size);
 	}
-	if (!err->status && !too_many(filling))
-		tell_before(filling, UINT64_MAX, UINT64_MAX);
+	tell_before(filling, UINT64_MAX, UINT64_MAX);
 	for (int kind = 0; kind < GT_CHAINS; kind++)
-		while (!too_many(filling) &&
-		       filling->touched[kind].next < history->chains[kind].count)
+		while (filling->touched[kind].next < history->chains[kind].count)
 			tell_row(filling, kind);
 	gt_cursor_free(cursor);
-	return err->status ? -1 : too_many(filling);
+	return err->status ? -1 : 0;
 }
 
 static void start_chains(struct filling *filling, unsigned int group)

@@ -109,7 +109,10 @@ function groupsOf(device, kind) {
 	device.groups = device.groups || {};
 	if (!device.groups[kind]) {
 		const groups = device.groups[kind] = GROUPINGS[kind].make(device);
-		groups.sums = device.chain("h").sums(groups.of, groups.names.length);
+		const count = groups.names.length, sums = groups.sums = device.chain("h").sums(groups.of, count);
+		groups.most = new Float64Array(count);
+		for (let i = 0; i < sums.length; i++)
+			groups.most[i % count] = Math.max(groups.most[i % count], sums[i]);
 	}
 	return device.groups[kind];
 }
@@ -182,15 +185,19 @@ function comparison() {
 /* ---- words about an instant ---- */
 
 function span() {
-	return state.device.head.t1 - state.device.head.t0;
+	return state.view[1] - state.view[0];
 }
 
 function instantWords(instant) {
 	const words = [timeText(instant.t, span())];
 	const step = instant.step !== undefined ? instant.step : state.device.stepAt(instant.t);
 	if (step >= 0 && state.device.stepCount)
-		words[0] += ", step " + (step + 1);
+		words[0] += ", step " + stepNumber(step);
 	return words;
+}
+
+function stepNumber(step) {
+	return step + 1 + state.device.head.firstStep;
 }
 
 function instantKind(instant) {

@@ -24,9 +24,9 @@ function roomForRows() {
 function cutRows(rows, total) {
 	let room = roomForRows() * 26, count = 0;
 	for (const row of rows) {
+		if (count >= 6 && row.bytes < total / 200) /* "<1 %" tells nobody anything */
+			break;
 		room -= row.bytes > total / 20 && state.device.head.lines[row.line][2] ? 42 : 26;
-		if (row.bytes > total / 20 && state.device.head.lines[row.line][0].length > 27)
-			room -= 0;
 		if (room < 0)
 			break;
 		count++;
@@ -34,11 +34,17 @@ function cutRows(rows, total) {
 	return count + 1 === rows.length ? count + (room > -26 ? 1 : 0) : count;
 }
 
+/* Of the column of lines; the others have widths of their own. */
+function lineWidth() {
+	return $("side").clientWidth - 122 - 54 - (comparison() ? 2 * 54 : 40) - 8;
+}
+
 function lineCell(row, withSource) {
 	const [text, , source] = row.device.head.lines[row.line];
-	const cell = make("th", {scope: "row"}, make("code", {class: "clip", title: text}, text));
-	const groups = groupsOf(state.device, state.group);
-	if (state.group !== "category" && row.device === state.device)
+	const groups = groupsOf(state.device, state.group), swatched = state.group !== "category" && row.device === state.device;
+	const cell = make("th", {scope: "row"}, make("code", {class: "clip", title: text},
+		fitChain(text, lineWidth() - (swatched ? 17 : 0))));
+	if (swatched)
 		cell.firstChild.prepend(swatch(groups.fills[groups.of[row.place]]));
 	if (withSource && source)
 		cell.append(make("span", {class: "src", title: source}, source));
@@ -71,7 +77,7 @@ function deviceRows(instant) {
 	const oom = state.facts.oom, ledger = state.facts.ledger;
 	if (!oom || !ledger || instant.name !== "oom" || !ledger.total)
 		return [];
-	const rows = ledger.rows.filter(row => row[0] !== "torch, in use");
+	const rows = ledger.rows.filter(row => row[4] !== "torch-allocated" && row[4] !== "library");
 	const units = apportion([instant.total, ...rows.map(row => Math.max(0, row[3]))], state.unit.size, inUnits(ledger.total));
 	const list = rows.map(([text, level, , bytes], i) => [text === "torch, cached" && oom.largest !== null ?
 		"cached (largest piece " + inUnits(oom.largest) + ")" : text, level, bytes, bytes < 0 ? inUnits(bytes) : units[i + 1]])
@@ -141,7 +147,7 @@ function titleOf(instant) {
 	if (instant.name)
 		return {peak: "In use at the peak", oom: "In use at the failure", end: "In use at the end"}[instant.name];
 	if (instant.step !== undefined)
-		return "In use at the " + (instant.letter === "p" ? "peak" : "end") + " of step " + (instant.step + 1);
+		return "In use at the " + (instant.letter === "p" ? "peak" : "end") + " of step " + stepNumber(instant.step);
 	return "In use at this instant";
 }
 
@@ -166,8 +172,8 @@ function drawSide() {
 
 function drawOom() {
 	const oom = state.facts.oom, panel = $("oom-panel");
-	panel.classList.toggle("empty", !oom);
-	if (!oom)
+	panel.classList.toggle("empty", !oom || !oom.remedies.length);
+	if (!oom || !oom.remedies.length)
 		return;
 	const lack = oom.over || oom.short;
 	const title = "Enough?" + (lack ? (oom.over ? " over by " : " short by ") + inUnits(lack) + " " + state.unit.name : "");
@@ -188,9 +194,13 @@ function drawWhy() {
 		return;
 	const parts = [];
 	if (oom.line)
-		parts.push(make("p", {class: "quote"}, make("code", {}, oom.line[0] + (oom.line[1] ? "   " + oom.line[1] : ""))));
+		parts.push(make("p", {class: "quote"}, make("code", {}, oom.line[0]), make("code", {class: "text"}, oom.line[1])));
+	const segments = state.facts.segments;
+	if (oom.cause === "fragmentation" && segments)
+		why.push("no cached piece is large enough: largest " + inUnits(segments.largest) + " " + state.unit.name +
+			", each beside a block that is in use (map below)");
 	for (const line of why)
-		parts.push(make("p", {class: "muted"}, line.replace(/^Why {2}/, "")));
+		parts.push(make("p", {class: "muted"}, line.replace(/^Why {1,2}/, "")));
 	$("why").replaceChildren(...parts);
 }
 
@@ -246,7 +256,8 @@ function drawCategories() {
 function drawLegend() {
 	const groups = groupsOf(state.device, state.group), entries = [];
 	for (let g = groups.names.length - 1; g >= 0; g--)
-		entries.push(make("li", {}, swatch(groups.fills[g]), groups.names[g]));
+		if (groups.most[g] > scaleTop() / 800) /* less cannot be seen */
+			entries.push(make("li", {}, swatch(groups.fills[g]), groups.names[g]));
 	const dash = (kind, text) => make("li", {}, make("span", {class: "dash " + kind, "aria-hidden": "true"}), text);
 	entries.push(make("li", {}, swatch("cached"), "cached (held, not in use)"), dash("", "in use, highest in the column"));
 	if (state.facts.card && state.facts.card <= scaleTop())

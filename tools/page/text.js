@@ -54,9 +54,9 @@ function secondsText(us, decimals) {
 	return (us / 1e6).toFixed(decimals === undefined ? 3 : decimals) + " s";
 }
 
-/* One form of time for the whole run: milliseconds where it is short. */
+/* One form of time for all that is shown: milliseconds where that is short. */
 function timeText(us, span) {
-	return span < 1e5 ? (us / 1e3).toFixed(span < 1e4 ? 2 : 1) + " ms" : secondsText(us);
+	return span < 1e5 ? (us / 1e3).toFixed(span < 1e4 ? 3 : span < 1e5 ? 2 : 1) + " ms" : secondsText(us);
 }
 
 function baseName(path) {
@@ -94,6 +94,44 @@ function fit(text, width) {
 			high = middle - 1;
 	}
 	return low > 2 ? text.slice(0, low) + "\u2026" : "";
+}
+
+/* "a.py:1 > :2 > b.py:3 f": the parts of a chain, each with the file that it lies in. */
+function chainParts(text) {
+	let file = "";
+	return text.split(" > ").map(part => {
+		const at = part.indexOf(":");
+		if (at > 0)
+			file = part.slice(0, at);
+		return {part, whole: at === 0 ? file + part : part};
+	});
+}
+
+/* A chain that is too long keeps its ends: where it began, and what asked in the end. */
+function fitChain(text, width) {
+	const most = Math.max(8, Math.floor(width / monoWidth()));
+	if (text.length <= most)
+		return text;
+	const parts = chainParts(text), last = parts.length - 1;
+	let best = parts[last].whole;
+	for (let from = last; from > 0; from--) {
+		const tail = [parts[from].whole, ...parts.slice(from + 1).map(part => part.part)].join(" > ");
+		for (const whole of ["\u2026 > " + tail, parts[0].part + " > \u2026 > " + tail])
+			if (whole.length <= most && (from > 1 || whole[0] === "\u2026"))
+				best = whole;
+	}
+	return best.length <= most ? best : best.slice(0, most - 1) + "\u2026";
+}
+
+function monoWidth() {
+	if (!monoWidth.value) {
+		const probe = make("code", {class: "sr"}, "0".repeat(50));
+		document.body.append(probe);
+		probe.style.width = "auto";
+		monoWidth.value = probe.scrollWidth / 50;
+		probe.remove();
+	}
+	return monoWidth.value;
 }
 
 /* ---- colours: read once per theme, as reading styles is slow ---- */
