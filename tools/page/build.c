@@ -69,6 +69,7 @@ static void add_facts(json_t *header, const struct gt_page_history *history, siz
 	json_object_set_new(header, "group", json_integer(1 << history->group));
 	json_object_set_new(header, "stepSource",
 			    gt_json_name(gt_step_source_name(history->steps.source)));
+	json_object_set_new(header, "stepEvery", json_integer((json_int_t)history->step_every));
 	json_object_set_new(header, "firstStep", json_integer((json_int_t)history->first_step));
 	json_object_set_new(header, "usual",
 			    json_integer((json_int_t)(history->steps.usual - history->first_step)));
@@ -126,20 +127,37 @@ static bool pack(struct gt_page_device *device, uint64_t budget)
 	return device->blob.length <= budget;
 }
 
+static size_t step_shifts(const struct gt_page_history *history)
+{
+	return history->chains[GT_CHAIN_ENDS].shift_count +
+	       history->chains[GT_CHAIN_PEAKS].shift_count;
+}
+
+/* Fewer rows of what takes most: of steps, or of slices. False: there is nothing left to leave out. */
+static bool thin_out(struct gt_page_device *device, unsigned int *group, uint64_t budget)
+{
+	struct gt_page_history *history = &device->history;
+	unsigned int next = group_for(history, room_for(device, budget));
+	bool most = step_shifts(history) > history->chains[GT_CHAIN_HIGH].shift_count / 2;
+
+	if (history->step_every < history->steps.count && (most || *group + 1 >= GT_PAGE_GROUPS)) {
+		history->step_every *= device->blob.length > 2 * budget ? 4 : 2;
+		return true;
+	}
+	*group = next > *group ? next : *group + 1;
+	return *group < GT_PAGE_GROUPS;
+}
+
 /* 0 = it fits, 1 = not even with the fewest rows, or -1 with err. */
 static int fit_rows(struct gt_page_device *device, unsigned int group, uint64_t budget,
 		    struct gt_error *err)
 {
-	while (group < GT_PAGE_GROUPS) {
-		unsigned int next;
-
+	do {
 		if (try(device, group, err))
 			return -1;
 		if (pack(device, budget))
 			return 0;
-		next = group_for(&device->history, room_for(device, budget));
-		group = next > group ? next : group + 1;
-	}
+	} while (thin_out(device, &group, budget));
 	return 1;
 }
 

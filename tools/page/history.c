@@ -127,7 +127,7 @@ struct scan {
 	uint64_t pause; /* a longer one ends a slice: what lives in it has a row */
 	struct level {
 		uint64_t seq, us, used, held;
-		bool single;
+		bool single, pause;
 	} before; /* the event whose slice depends on when the next one comes */
 };
 
@@ -150,6 +150,7 @@ static void begin_slice(struct scan *scan, const struct level *level)
 		.first_us = level->us,
 		.min = UINT64_MAX,
 		.single = level->single,
+		.pause = level->pause,
 	};
 	scan->inside = 0;
 }
@@ -182,7 +183,8 @@ static void finish_before(struct scan *scan, uint64_t next_us)
 
 	if (!before->seq)
 		return;
-	before->single = in_window(scan, before->seq) || next_us - before->us > scan->pause;
+	before->pause = !in_window(scan, before->seq) && next_us - before->us > scan->pause;
+	before->single = before->pause || in_window(scan, before->seq);
 	add_to_slice(scan, before);
 }
 
@@ -337,6 +339,7 @@ int gt_page_scan(const struct gt_trace *trace, const struct gt_answers *answers,
 		.trace = trace,
 		.answers = answers,
 		.lane_index = lane_index,
+		.step_every = 1,
 		.lane = &trace->lanes[lane_index],
 	};
 	struct scan scan = {.history = &history};

@@ -28,6 +28,7 @@ struct gt_slice { /* consecutive events: equal numbers of them, or one in a deta
 	uint64_t max, min;   /* in use */
 	uint64_t held, last; /* most held; in use after the last event */
 	bool single;
+	bool pause; /* alone because nothing follows for long: has a row while there is room */
 };
 
 struct gt_shift { /* of one spot, from one row to the next */
@@ -78,8 +79,9 @@ struct gt_page_history {
 	size_t slice_count;
 	uint64_t events; /* that changed something, in the history held */
 	uint64_t from_us;
-	uint64_t window_events;		 /* told one by one in a detail window, at most */
-	unsigned int group;		 /* 2^group slices share a row */
+	uint64_t window_events; /* told one by one in a detail window, at most */
+	unsigned int group;	/* 2^group slices share a row */
+	size_t step_every; /* of the steps every so many have rows, and the usual, worst, last */
 	uint64_t shifts[GT_PAGE_GROUPS]; /* about as many would be told with that group */
 	struct gt_chain chains[GT_CHAINS];
 	int64_t *kept_peak; /* by spot: the peak's row where the history does not reach it */

@@ -138,8 +138,8 @@ function mergedWords() {
 		(head.windows.length ? " Every event of " + head.windows.filter(w => w[2]).map(w => "step " + w[2]).join(", ") +
 		(head.windows.some(w => w[2]) ? "" : "the time around the peak") + " is told." : ""));
 	words.push("Holders are exact at " + rows.count + " instants (the highest of " +
-		(head.group > 1 ? head.group + " slices" : "each slice") + ")" + (device.stepCount ? ", at the peak and the end of each of " +
-		plural(device.stepCount, "step") : "") + (state.facts.oom ? ", at the failure" : "") +
+		(head.group > 1 ? head.group + " slices" : "each slice") + ")" + (device.stepCount ? ", at the peak and the end of " +
+		(head.stepEvery > 1 ? "every " + head.stepEvery + "th of " : "each of ") + plural(device.stepCount, "step") : "") + (state.facts.oom ? ", at the failure" : "") +
 		", at the peak and at the end. The cursor moves between these instants only.");
 	words.push(head.merged ? head.merged + " of " + head.places + " places in the code, the smallest, share rows with others of the same line, " +
 		"category, owner and stream: sums are exact, their stacks are not kept." : "Every place in the code is kept.");

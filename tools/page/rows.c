@@ -32,6 +32,13 @@ static void add_instant(struct gt_chain *chain, uint64_t seq, uint64_t us, uint6
 	*GT_PUSH(chain->instants, chain->count) = (struct gt_instant){seq, us, tag};
 }
 
+#define PAUSES_UP_TO 2 /* groups of 4 slices: with fewer rows, pauses have none of their own */
+
+static bool is_alone(const struct gt_slice *slice, unsigned int group)
+{
+	return slice->single && !(slice->pause && group > PAUSES_UP_TO);
+}
+
 /* The highest slice of each group; groups do not reach into detail windows. */
 static void list_high(struct gt_page_history *history, unsigned int group)
 {
@@ -42,14 +49,22 @@ static void list_high(struct gt_page_history *history, unsigned int group)
 		const struct gt_slice *best = &history->slices[i];
 		size_t from = i++;
 
-		while (!best->single && i < history->slice_count && i - from < size &&
-		       !history->slices[i].single) {
+		while (!is_alone(&history->slices[from], group) && i < history->slice_count &&
+		       i - from < size && !is_alone(&history->slices[i], group)) {
 			if (history->slices[i].max > best->max)
 				best = &history->slices[i];
 			i++;
 		}
 		add_instant(chain, best->top_seq, best->top_us, (uint64_t)(best - history->slices));
 	}
+}
+
+static bool has_rows(const struct gt_page_history *history, size_t step)
+{
+	const struct gt_steps *steps = &history->steps;
+
+	return (step - history->first_step) % history->step_every == 0 || step == steps->usual ||
+	       step == steps->worst || step + 1 == steps->count;
 }
 
 static void list_steps(struct gt_page_history *history)
@@ -59,6 +74,8 @@ static void list_steps(struct gt_page_history *history)
 	for (size_t i = history->first_step; i < steps->count; i++) {
 		const struct gt_step *step = &steps->steps[i];
 
+		if (!has_rows(history, i))
+			continue;
 		add_instant(&history->chains[GT_CHAIN_ENDS], step->seq_end, step->to_us,
 			    i - history->first_step);
 		add_instant(&history->chains[GT_CHAIN_PEAKS], step->peak_seq,

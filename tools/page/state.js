@@ -45,7 +45,19 @@ function stepInstant(device, letter, step) {
 	for (let row = 0; row < chain.count; row++)
 		if (chain.tag[row] === step)
 			return Object.assign(rowInstant(device, letter, row), {step});
-	return null;
+	return highestInStep(device, step);
+}
+
+/* Where a step has no row of its own: the highest of those that lie in it, and how far from its peak. */
+function highestInStep(device, step) {
+	const rows = device.chain("h"), {t0, t1, peak} = device.steps;
+	let best = nearestRow(device, (t0[step] + t1[step]) / 2);
+	for (let row = d3.bisectLeft(rows.t, t0[step]); row < rows.count && rows.t[row] <= t1[step]; row++)
+		if (rows.total[row] > rows.total[best])
+			best = row;
+	const instant = rowInstant(device, "h", best);
+	instant.away = "highest recorded instant, the step\u2019s peak is " + inUnits(peak[step]);
+	return instant;
 }
 
 function vectorOf(instant) {
