@@ -1,7 +1,7 @@
 # Coverage: every hook through every way to the driver; the simulator's books against the trace; real
 # runtimes and clients. `make check-coverage` is all of it, the suites in CHECKS the everyday part.
 
-CHECKS += ledger matrix toolkit
+CHECKS += ledger matrix reports toolkit
 COVERAGE := $(O)/tests/coverage
 
 $(COVERAGE)/libcheckpoint.so: tests/coverage/checkpoint.c
@@ -58,9 +58,13 @@ check-toolkit: all $(COVERAGE)/libwatch.so $(TOOLKIT)
 		echo "skip toolkit-$$v: no such runtime in $(CUDA_HOME), and make deps has fetched none"; done
 	$(Q)$(if $(strip $(TOOLKIT)),O=$(O) $(PYTHON) tests/coverage/toolkit $(TOOLKIT))
 
-# All of it. The torch versions are those of tests/torch/python.
+# All of it. The torch versions are those of tests/torch/python: one of each CUDA, or all.
 TORCH_VERSIONS ?= 2.1.2 2.4.1 2.6.0 2.11.0 2.15.0
-.PHONY: check-settings check-clients check-coverage check-coverage-all
+COVERED := matrix interpose marks toolkit clients reports
+.PHONY: check-settings check-clients check-coverage check-coverage-all check-reports
+check-reports:
+	$(Q)$(PYTHON) tests/coverage/reports
+
 $(COVERAGE)/libpluggable%.so: tests/coverage/pluggable.c $(O)/sim/libcudart.so.%
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
@@ -72,11 +76,15 @@ check-settings: all $(if $(CUDA13),$(COVERAGE)/libpluggable13.so) $(if $(CUDA12)
 check-clients: all
 	$(Q)O=$(O) CUDA_HEADERS="$(CUDA13)" $(PYTHON) tests/coverage/clients
 
-check-coverage: all $(COVERAGE)/libcheckpoint.so
-	$(Q)O=$(O) MAKE="$(MAKE)" tests/check matrix interpose toolkit clients settings ledger-long
+# The allocator's settings and the ranges of one version: check-settings-2.6.0.
+check-settings-%: all
+	$(Q)TORCH=$* $(MAKE) -s check-settings check-ranges
 
-check-coverage-all: check-coverage
-	$(Q)for v in $(TORCH_VERSIONS); do TORCH=$$v $(MAKE) -s check-settings || exit 1; done
+check-coverage: all
+	$(Q)O=$(O) MAKE="$(MAKE)" LIMIT=1800 SHOW=matrix tests/check $(COVERED) settings-2.6.0 settings-2.11.0 ledger-long
+
+check-coverage-all: all
+	$(Q)O=$(O) MAKE="$(MAKE)" LIMIT=1800 SHOW=matrix tests/check $(COVERED) $(TORCH_VERSIONS:%=settings-%) ledger-long
 
 .PHONY: check-ledger-long
 check-ledger-long: all $(COVERAGE)/libcheckpoint.so

@@ -9,10 +9,15 @@ MARKS_BIN = $(addprefix $(MARKS)/,$(if $(CUDA13),say say-fixed say-cxx $(if $(NV
 MARKS_CFLAGS = $(CFLAGS_ALL) -isystem $(CUDA13)
 
 # Which of them can be built is known once the headers have been looked for, so not before the recipe.
-.PHONY: check-marks
+.PHONY: check-marks check-ranges
 check-marks: all
 	$(Q)$(MAKE) -s $(MARKS_BIN)
 	$(Q)CC=$(CC) $(PYTHON) tests/marks/run $(O)
+
+# Only the ranges of PyTorch, in the version TORCH.
+check-ranges: all
+	$(Q)$(MAKE) -s $(MARKS_BIN)
+	$(Q)$(PYTHON) tests/marks/run $(O) torch
 
 $(MARKS)/say: tests/marks/say.c $(O)/sim/libcuda.so.1
 	$(call say,CC,$@)
