@@ -62,6 +62,9 @@ int main(int argc, char **argv)
 		say("default cuWho", first_default("cuWho"));
 	}
 	say("malloc", dlsym(RTLD_DEFAULT, "malloc") == (void *)malloc);
+	say("OpenMP", call(dlsym(RTLD_DEFAULT, "ompt_start_tool")));
+	say("two versions", dlvsym(RTLD_DEFAULT, "memcpy", "GLIBC_2.2.5") ==
+				    dlvsym(RTLD_DEFAULT, "memcpy", "GLIBC_2.14"));
 	say("versioned", dlvsym(RTLD_DEFAULT, "fopen", "GLIBC_9.9") != NULL);
 	say("next malloc", dlsym(RTLD_NEXT, "malloc") != NULL);
 	if (argc > 1)
