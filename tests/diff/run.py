@@ -5,10 +5,11 @@
 usage: run.py BUILD [--write] [CASE...]     --write: golden texts are taken from this run
 """
 import json
+import os
 import random
 import sys
 
-from trained import Once, cases, checkout, neutral, speed, train  # noqa: E402  (sets the path)
+from trained import TESTS, Once, cases, checkout, neutral, speed, train, without_options  # noqa: E402  (sets the path)
 from harness import Bench, equal, expect, golden  # noqa: E402
 
 BY = ["line", "function", "inside", "stack", "site", "owner", "stream", "level", "category", "step", "phase"]
@@ -97,6 +98,16 @@ def two_versions(bench, old, new):
     expect("torch" in answer["differs"], "not said that torch differs: %r" % answer["differs"])
 
 
+def one_line(bench, a, b):
+    """Where all that changed is behind one line of the program, the table shows what is inside it."""
+    lines = bench.text("diff", a, b).splitlines()
+    expect(", all in temporaries of train.py:" in lines[0], lines[0])
+    expect(any(line.startswith("In use, by function") for line in lines), "not by function: %r" % lines)
+    names = {line.split()[1] for line in lines if line.startswith("  ") and "adam.py " in line}
+    expect({"_multi_tensor_adam", "_single_tensor_adam"} <= names, "functions %r" % names)
+    equal(bench.json("diff", a, b)["by"], "line", "rows of JSON")
+
+
 # ---- windows and limits ----------------------------------------------------------------------------
 
 def windows(bench, path):
@@ -179,7 +190,7 @@ def screens(bench, a, b):
         expect(not wide, "wider than %d: %r" % (columns, wide))
     answer = neutral(bench.json("diff", "--by", "category", a, b))
     golden("diff.json", json.dumps(answer, indent=1) + "\n")
-    golden("help-diff.txt", bench.text("diff", "--help"))
+    golden("help-diff.txt", without_options(bench.text("diff", "--help")))
 
 
 def main():
@@ -191,6 +202,8 @@ def main():
     old = Once(train, bench, "old", program, "--batch", "4", "--steps", "4", TORCH="2.6.0")
     none = Once(train, bench, "none", program, "--batch", "4", "--steps", "3",
                 PYTORCH_NO_CUDA_MEMORY_CACHING="1")
+    mlp = os.path.join(TESTS, "answers", "train.py")
+    plain, single = (Once(train, bench, name, mlp, "--variant", name) for name in ("plain", "no-foreach"))
     paths = Once(random_traces, bench)
     cases(bench, [
         ("random-pairs", random_pairs, paths),
@@ -200,6 +213,7 @@ def main():
         ("windows", windows, large),
         ("two-checkouts", two_checkouts, small, there),
         ("two-versions", two_versions, old, small),
+        ("one-line", one_line, single, plain),
         ("levels", levels, small, none),
         ("screens", screens, small, large),
     ])

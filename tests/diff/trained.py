@@ -63,6 +63,11 @@ def neutral(value, key=""):
     return value
 
 
+def without_options(text):
+    """A --help without the lines of its options, which many commands share."""
+    return re.sub(r"^ {2,}(-|    ).*\n", "", text, flags=re.M)
+
+
 def speed(text):
     """A screen without steps per second, which stands before how a run ended."""
     text = re.sub(r"python3\.\d+|python3?\b", "python", text)

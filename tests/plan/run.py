@@ -9,7 +9,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "diff"))
-from trained import Once, cases, checkout, neutral, speed, train  # noqa: E402  (sets the path)
+from trained import Once, cases, checkout, neutral, speed, train, without_options  # noqa: E402  (sets the path)
 from harness import Bench, equal, expect, golden  # noqa: E402
 
 GIB = 1 << 30
@@ -194,7 +194,7 @@ def screens(bench, runs, failed):
     golden("compare.json", json.dumps(neutral(bench.json("compare", a, b)), indent=1) + "\n")
     golden("plan.json", json.dumps(neutral(bench.json("plan", a, b, "--target", "96")), indent=1) + "\n")
     for name in ("compare", "plan"):
-        golden("help-%s.txt" % name, bench.text(name, "--help"))
+        golden("help-%s.txt" % name, without_options(bench.text(name, "--help")))
 
 
 def main():
