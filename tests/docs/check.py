@@ -15,7 +15,7 @@ PAGES = ["README.md"] + sorted(glob.glob("docs/**/*.md", root_dir=TOP, recursive
 
 
 def read(path):
-    with open(os.path.join(TOP, path), encoding="utf-8") as f:
+    with open(os.path.join(TOP, path), encoding="utf-8", errors="replace") as f:
         return f.read()
 
 
