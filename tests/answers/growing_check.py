@@ -22,6 +22,9 @@ def check_leak(build, kind, percent):
           (percent, kind, sites[0]["where"]["line"], slope, sites[0]["confidence"]))
     line = traced.line_of("# the leak: pieces" if kind == "pieces" else "# the leak: one block")
     equal([s["where"]["line"] for s in sites], [line], "lines")
+    warnings = traced.json("summary")["processes"][0]["warnings"]
+    equal([(w["id"], w["command"]) for w in warnings],
+          [("growth", "growth")] if sites[0]["confidence"] == "high" else [], "warnings")
     # a block of more than 1 MiB may be up to 1 MiB larger than what was asked for
     expect(0.7 * percent <= slope <= 1.6 * percent, "slope %.3f %%" % slope)
 
