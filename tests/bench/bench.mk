@@ -8,6 +8,11 @@ BENCH_DRIVER := $(O)/bench/driver/libcuda.so.1
 bench bench-quick: all $(BENCH_PROGRAMS)
 	$(Q)O=$(O) $(PYTHON) tests/bench/run $(if $(filter bench-quick,$@),--quick)
 
+# Stacks of a long training, by name; a minute to record it.
+.PHONY: bench-symbols
+bench-symbols: all
+	$(Q)O=$(O) $(PYTHON) tests/bench/symbols
+
 # Linked by soname, as a program built on a GPU machine would be.
 $(BENCH_PROGRAMS): $(O)/bench/%: tests/bench/%.c $(BENCH_DRIVER)
 	$(call say,CC,$@)

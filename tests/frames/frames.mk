@@ -7,12 +7,18 @@ CHECKS += frames
 FRAMES_TEST := $(O)/tests/frames
 
 .PHONY: check-frames check-stacks
-check-frames: all $(FRAMES_TEST)/nest.so
+check-frames: all $(FRAMES_TEST)/nest.so $(FRAMES_TEST)/split.so
 	$(Q)$(PYTHON) tests/frames/run.py $(O)
 
 check-stacks:
 	$(Q)O=$(O) MAKE="$(MAKE)" LIMIT=1200 tests/check unwind unwind-mutants \
 		unwind-trace unwind-torch python-all frames
+
+$(FRAMES_TEST)/split.so: tests/frames/split.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)gcc $(CFLAGS_ALL) -Wno-missing-prototypes -fPIC -shared -g0 -freorder-blocks-and-partition \
+		-Wl,-z,defs -o $@ $< && strip $@
 
 $(FRAMES_TEST)/nest.so: tests/frames/nest.c
 	$(call say,CC,$@)

@@ -27,14 +27,17 @@ def skip(name, why):
 
 # ---- both halves in one ----------------------------------------------------------------------------
 
+PROBE = "import ctypes, sys; ctypes.CDLL('libcuda.so.1'); print('%d.%d' % sys.version_info[:2])"
+
+
 def interpreters():
     """One of each minor version that is here."""
     found = {}
     for path in [sys.executable, "/usr/bin/python3"] + sorted(
             glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3"))):
         if os.access(path, os.X_OK):
-            out = subprocess.run([path, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
-                                 capture_output=True, timeout=60).stdout.decode().strip()
+            out = subprocess.run([os.path.join(ROOT, "tests/sim/run"), path, "-c", PROBE], capture_output=True,
+                                 timeout=60).stdout.decode().strip()
             if out and 8 <= int(out.split(".")[1]) <= 14:
                 found.setdefault(out, path)
     return sorted(found.items(), key=lambda item: int(item[0].split(".")[1]))
@@ -107,6 +110,21 @@ def halves(bench, path):
 def python_trace(bench, name, python, script, **environment):
     environment.setdefault("NEST", os.path.join(bench.build, "tests/frames/nest.so"))
     return bench.trace(name, [python, script], PYTHONDONTWRITEBYTECODE="1", **environment)
+
+
+def split_function(bench):
+    """The interpreter's evaluation function is known in the piece that a compiler took out of it, too."""
+    library = os.path.join(bench.build, "tests/frames/split.so")
+    script = os.path.join(bench.dir, "split.py")
+    with open(script, "w") as out:
+        out.write("import ctypes, os\nnest = ctypes.CDLL(os.environ['NEST'])\ndriver = ctypes.CDLL('libcuda.so.1')\n"
+                  "driver.cuInit(0)\ndriver.cuCtxCreate_v2(ctypes.byref(ctypes.c_void_p()), 0, 0)\n"
+                  "split = ctypes.CDLL(%r)\n"
+                  "split._PyEval_EvalFrameDefault(nest.nest_alloc, ctypes.c_size_t(1 << 20))\n" % library)
+    path = python_trace(bench, "split", sys.executable, script)
+    frames = bench.json("peak", "--frames", "native", path)["holders"][0]["frames"]
+    names = [f["function"] for f in frames if (f["module"] or "").endswith("/split.so")]
+    equal(names, ["_PyEval_EvalFrameDefault.cold"], "frames of a stripped library")
 
 
 # ---- packed ----------------------------------------------------------------------------------------
@@ -379,6 +397,11 @@ def odd_snapshot(bench, path):
     with open(out, "rb") as file:
         for text in strings_of(pickle.load(file)):
             sane(text)
+    check = os.environ.get("VIZCHECK")
+    if not check:
+        return
+    done = subprocess.run([sys.executable, check, out], capture_output=True, timeout=120)
+    equal(done.returncode, 0, "vizcheck: %r" % (done.stdout + done.stderr)[-300:])
 
 
 # ---- PyTorch ---------------------------------------------------------------------------------------
@@ -472,9 +495,11 @@ def torch_cases(bench):
 
 
 def main():
+    os.environ["GT_BUILD"] = os.path.abspath(sys.argv[1])
+    found = interpreters()
     bench = Bench(sys.argv[1])
     paths = {}
-    for version, python in interpreters():
+    for version, python in found:
         paths[version] = python_trace(bench, "nest-" + version, python, os.path.join(HERE, "nest.py"))
         bench.case("merged-" + version, merged, paths[version], version)
     named = [v for v in paths if int(v.split(".")[1]) >= 11]
@@ -485,6 +510,7 @@ def main():
         skip("tree", "no Python here that knows qualified names, from 3.11 on")
     path = paths[sorted(paths)[0]]
     bench.case("halves", halves, path)
+    bench.case("split-function", split_function)
     bench.case("packed", packed, path, (), False)
     bench.case("packed-away", packed_here)
     bench.case("run-packs", run_packs)

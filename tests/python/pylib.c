@@ -5,6 +5,7 @@
  * promises of them: ids dense and in order, parents and strings defined before they are used.
  */
 #include <dlfcn.h>
+#include <link.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -131,16 +132,37 @@ GT_PUBLIC void pylib_start(uint32_t depth)
 }
 
 struct evaluations {
-	void *function;
+	const uint8_t *function;
+	size_t size;
 	int count;
 };
+
+/* Does the function jump there? Then that is its rest, which compilers put elsewhere. */
+static bool goes_to(const struct evaluations *e, const uint8_t *piece)
+{
+	for (size_t i = 0; i + 6 <= e->size; i++) {
+		const uint8_t *at = e->function + i;
+		size_t length = *at == 0xe9 ? 5 : *at == 0x0f && (at[1] & 0xf0) == 0x80 ? 6 : 0;
+		int32_t distance;
+
+		memcpy(&distance, at + length - 4, length ? sizeof(distance) : 0);
+		if (length && at + length + distance == piece)
+			return true;
+	}
+	return false;
+}
 
 static _Unwind_Reason_Code count_evaluation(struct _Unwind_Context *context, void *arg)
 {
 	struct evaluations *e = arg;
 	char *pc = (char *)_Unwind_GetIP(context);
+	const uint8_t *piece = pc ? _Unwind_FindEnclosingFunction(pc - 1) : NULL;
+	Dl_info info;
 
-	e->count += pc && _Unwind_FindEnclosingFunction(pc - 1) == e->function;
+	if (!piece)
+		return _URC_NO_REASON;
+	e->count += piece == e->function ||
+		    (!(dladdr(piece, &info) && info.dli_saddr == piece) && goes_to(e, piece));
 	return _URC_NO_REASON;
 }
 
@@ -151,8 +173,12 @@ static void match(uint32_t id)
 {
 	struct evaluations e = {.function = dlsym(RTLD_DEFAULT, "_PyEval_EvalFrameDefault")};
 
-	if (!e.function)
+	const ElfW(Sym) * symbol;
+	Dl_info info;
+
+	if (!e.function || !dladdr1(e.function, &info, (void **)&symbol, RTLD_DL_SYMENT))
 		return;
+	e.size = symbol->st_size;
 	_Unwind_Backtrace(count_evaluation, &e);
 	for (; id; id = nodes[id].parent)
 		e.count -= nodes[id].rec.more - 1;

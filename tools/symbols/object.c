@@ -19,6 +19,7 @@
 #include <xxhash.h>
 #include <elfutils/libdwfl.h>
 
+#include "symbols/cold.h"
 #include "symbols/object.h"
 
 struct symbol {
@@ -41,6 +42,8 @@ struct gt_object {
 	size_t symbol_count;
 	struct range *ranges; /* by start; made when .debug_aranges is silent */
 	size_t range_count;
+	struct gt_span
+		cold; /* rest of the interpreter's evaluation function; libdwfl's addresses */
 	bool have_symbols, have_ranges;
 };
 
@@ -249,6 +252,25 @@ static void read_symbol(struct gt_object *object, int index)
 	object->symbol_count++;
 }
 
+static void find_cold(struct gt_object *object)
+{
+	GElf_Addr bias;
+	Elf *elf = dwfl_module_getelf(object->module, &bias);
+
+	for (size_t i = 0; elf && i < object->symbol_count; i++) {
+		const struct symbol *symbol = &object->symbols[i];
+		struct gt_span function = {symbol->address - bias,
+					   symbol->address - bias + symbol->size};
+
+		if (strcmp(symbol->name, GT_EVALUATION) == 0 &&
+		    gt_cold_part(elf, function, &object->cold)) {
+			object->cold.start += bias;
+			object->cold.end += bias;
+			return;
+		}
+	}
+}
+
 static void read_symbols(struct gt_object *object)
 {
 	int i, count = dwfl_module_getsymtab(object->module);
@@ -261,6 +283,7 @@ static void read_symbols(struct gt_object *object)
 		read_symbol(object, i);
 	qsort(object->symbols, object->symbol_count, sizeof(*object->symbols), by_address);
 	object->symbol_count = one_per_address(object->symbols, object->symbol_count);
+	find_cold(object);
 }
 
 /* How many symbols start at or before the address. */
@@ -297,7 +320,9 @@ static const char *symbol_at(struct gt_object *object, uint64_t address)
 		if (address - symbol->address < symbol->size && (symbol->sized || i == above))
 			return symbol->name;
 	}
-	return NULL;
+	return address - object->cold.start < object->cold.end - object->cold.start ? GT_EVALUATION
+		       ".cold"
+										    : NULL;
 }
 
 /* ---- lines --------------------------------------------------------------------------------- */
