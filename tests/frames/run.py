@@ -3,13 +3,16 @@
 
 usage: run.py BUILD    prints "ok|not ok|skip NAME"
 """
+import ctypes.util
 import glob
+import http.server
 import os
 import pickle
 import re
 import shutil
 import subprocess
 import sys
+import threading
 import zipfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -315,6 +318,110 @@ def hostile_files(bench, path, inner, good, wanted):
     equal(os.listdir(inner), [], "in a folder open to all")
 
 
+# ---- debug information from a server ---------------------------------------------------------------
+
+def debuginfod(bench):
+    """Nobody is asked without the option; with it a stripped library has lines."""
+    library, folder = os.path.join(bench.dir, "bare-nest.so"), os.path.join(bench.dir, "served")
+    shutil.copy(os.path.join(bench.build, "tests/frames/nest.so"), library)
+    notes = subprocess.run(["readelf", "-n", library], capture_output=True, timeout=20).stdout.decode()
+    build_id = re.search(r"Build ID: (\w+)", notes).group(1)
+    os.makedirs(folder + "/buildid/" + build_id)
+    subprocess.run(["objcopy", "--only-keep-debug", library, folder + "/buildid/%s/debuginfo" % build_id], check=True)
+    subprocess.run(["strip", "-g", library], check=True)
+    path = python_trace(bench, "served", sys.executable, os.path.join(HERE, "nest.py"), NEST=library)
+    asked = []
+
+    class Handler(http.server.SimpleHTTPRequestHandler):
+        def __init__(self, *arguments):
+            super().__init__(*arguments, directory=folder)
+
+        def log_request(self, *_):
+            asked.append(self.path)
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        os.environ.update(DEBUGINFOD_URLS="http://127.0.0.1:%d" % server.server_port,
+                          DEBUGINFOD_CACHE_PATH=os.path.join(bench.dir, "debuginfod"))
+        try:
+            quiet = [bench.json("peak", path), bench.text("peak", "--tree", "--full", path)][0]
+            equal(asked, [], "requests that nobody wished for")
+            loud = bench.json("peak", "--debuginfod", path)
+        finally:
+            server.shutdown()
+            os.environ.pop("DEBUGINFOD_URLS")
+    lines = [[f["line"] for h in answer["holders"] for f in h["frames"] if f["function"] == "nest_alloc"]
+             for answer in (quiet, loud)]
+    equal((set(lines[0]), set(lines[1])), ({None}, {21}), "lines without and with the option")
+    expect("/buildid/%s/debuginfo" % build_id in asked, "asked for %r" % asked)
+
+
+# ---- threads ---------------------------------------------------------------------------------------
+
+THREADS = '''
+import ctypes, os, threading
+nest = ctypes.CDLL(os.environ["NEST"])
+driver = ctypes.CDLL("libcuda.so.1")
+context = ctypes.c_void_p()
+driver.cuInit(0)
+driver.cuCtxCreate_v2(ctypes.byref(context), 0, 0)
+def bound():
+    driver.cuCtxSetCurrent(context)
+    nest.nest_alloc(ctypes.c_size_t(4096))
+def one(hold=None):
+    bound()
+    if hold:
+        hold[0].wait()
+        hold[1].wait()
+def short(count):
+    for _ in range(count):
+        thread = threading.Thread(target=one)
+        thread.start()
+        thread.join()
+def mapped():
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[0]) * 4096
+threading.stack_size(256 << 10)
+short(50)
+begin = mapped()
+short(1000)
+left = mapped() - begin
+hold = [threading.Barrier(201), threading.Event()]
+begin = mapped()
+threads = [threading.Thread(target=one, args=(hold,)) for _ in range(200)]
+for thread in threads:
+    thread.start()
+hold[0].wait()
+each = (mapped() - begin) // 200
+hold[1].set()
+for thread in threads:
+    thread.join()
+print(left, each)
+'''
+
+
+def thread_memory(bench):
+    """1,000 short threads leave nothing behind; a thread costs what docs/internals.md says."""
+    script = os.path.join(bench.dir, "threads.py")
+    with open(script, "w") as out:
+        out.write(THREADS)
+    figures = {}
+    for preload in "", bench.build + "/libgputrace.so":
+        env = dict(os.environ, LD_PRELOAD=preload, GPUTRACE_DIR=bench.dir, GPUTRACE_QUIET="1", MALLOC_ARENA_MAX="1",
+                   NEST=os.path.join(bench.build, "tests/frames/nest.so"))
+        done = subprocess.run([os.path.join(ROOT, "tests/sim/run"), sys.executable, script], env=env, timeout=120,
+                              capture_output=True)
+        figures[bool(preload)] = [int(n) for n in done.stdout.split()]
+        equal(len(figures[bool(preload)]), 2, "figures: %r" % done.stderr[-200:])
+    # What the live blocks of 1,000 threads take in the recorder is not a thread's: 1 MiB is far below 1,000 stacks.
+    expect(figures[True][0] - figures[False][0] < 1 << 20, "left behind: %r" % figures)
+    each = figures[True][1] - figures[False][1]
+    expect(8 << 10 < each <= 28 << 10, "%d bytes a thread" % each)
+
+
 # ---- odd names -------------------------------------------------------------------------------------
 
 ODD = '''
@@ -519,6 +626,11 @@ def main():
     shutil.copy(os.path.join(bench.build, "tests/frames/nest.so"), library)
     bench.case("cached", cached, python_trace(bench, "cached", sys.executable, os.path.join(HERE, "nest.py"),
                                                NEST=library), library)
+    if ctypes.util.find_library("debuginfod"):
+        bench.case("debuginfod", debuginfod)
+    else:
+        skip("debuginfod", "no libdebuginfod here, which asks the servers")
+    bench.case("thread-memory", thread_memory)
     odd = odd_trace(bench)
     bench.case("odd-names", odd_names, odd)
     bench.case("odd-names-in-a-snapshot", odd_snapshot, odd)
