@@ -417,6 +417,22 @@ def torch_begins_late():
                PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")
 
 
+@case
+def torch_of_a_trace():
+    """The same peaks from the trace of the run; what exit handlers free makes free pieces, so not those."""
+    path, said = train("traced", "--steps", "3", traced=True)
+    folder = path[:-len(".pickle")]
+    trace, = [folder + "/" + f for f in os.listdir(folder) if f.endswith(".gtrace")]
+    devices = answer("summary", "--torch", trace)["torch"]
+    for device, stats in zip(devices, said["stats"]):
+        for key in ("allocated_bytes", "active_bytes", "reserved_bytes", "allocation", "active", "segment"):
+            for pool in ("all", "large_pool", "small_pool"):
+                equal(device[key][pool]["peak"], stats["%s.%s.peak" % (key, pool)],
+                      "%s.%s.peak of device %d" % (key, pool, device["ordinal"]))
+        equal(device["requested_bytes"]["all"]["current"], None, "what nobody knows")
+    need("names in it already" in tool("pack", path, "-o", path + ".gtrace", status=2), "packed")
+
+
 @full_only
 def torch_rounds_by_settings():
     torch_case("settings", PYTORCH_CUDA_ALLOC_CONF="roundup_power2_divisions:4,max_split_size_mb:32")

@@ -48,7 +48,11 @@ int gt_cmd_pack(struct gt_args *args)
 	status = gt_session_open(args, &session);
 	if (status)
 		return status;
-	if (session.count == 1)
+	if (session.count == 1 && session.inputs[0].trace->snapshot)
+		status = gt_message(GT_EXIT_USAGE,
+				    "pack: %s: a torch snapshot has its names in it already",
+				    session.paths[0]);
+	else if (session.count == 1)
 		status = gt_pack_input(&session.inputs[0], args->output);
 	else
 		status = gt_message(GT_EXIT_USAGE, "pack: one trace at a time");
