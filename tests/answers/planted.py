@@ -7,11 +7,13 @@ processes. The table of all rows is printed at the end of the last one.
 """
 import os
 import subprocess
+import sys
 import tempfile
 from typing import NamedTuple
 
 from harness import Failed, HERE, Skipped, Traced, equal, expect
 
+CLI = os.path.join(os.path.dirname(HERE), "cli")
 SIM = os.path.join(os.path.dirname(HERE), "sim", "run")
 
 
@@ -129,6 +131,33 @@ def check_remedies(run, answer):
         expect(remedy["formula"] in everything, "--remedies leaves out %r" % remedy)
 
 
+# The screens of a terminal of 80 columns, to the letter but for times and process numbers.
+SCREENS = {
+    "validation_graph": (("oom",),),
+    "fragmentation": (("oom",), ("segments", "--at", "oom", "--for", "200M")),
+    "caught_oom": (("oom",), ("errors",)),
+    "pinned_memory": (("ledger",),),
+    "first_step": (("oom",),),
+}
+
+
+def check_screens(run, name):
+    sys.path.insert(0, CLI)
+    from plain import plain  # pylint: disable=import-outside-toplevel
+    for command in SCREENS.get(name, ()):
+        shown = subprocess.run([os.path.join(CLI, "screen"), "80", run.tool, *command, run.path],
+                               env=dict(os.environ, NO_COLOR="1", TERM="xterm"), capture_output=True, text=True,
+                               timeout=120, check=True).stdout
+        expect(len(shown.splitlines()) <= 24, "%d lines: %s" % (len(shown.splitlines()), shown))
+        path = os.path.join(HERE, "golden", "%s-%s.txt" % (name, command[0]))
+        if "--write" in sys.argv:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as out:
+                out.write(plain(shown))
+        with open(path, encoding="utf-8") as wanted:
+            equal(plain(shown), wanted.read(), "screen of %s" % command[0])
+
+
 def check_fault(build, name):
     fault = FAULTS[name]
     run = planted(build, name, fault)
@@ -148,6 +177,7 @@ def check_fault(build, name):
         check_segments(run, answer)
     if fault.command == "oom":
         check_remedies(run, answer)
+    check_screens(run, name)
 
 
 def print_table(_build):

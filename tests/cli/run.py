@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 
+import memory
 from harness import ROOT, Bench, equal, expect, golden, keys
 
 GIB = 1 << 30
@@ -481,6 +482,9 @@ def main():
     bench.case("run-static", run_static, None)
     bench.case("doctor", doctor, None)
     bench.case("ring", ring, None)
+    crowded = bench.trace("crowded", [bench.program("traffic"), "--events", "5003"],
+                          GT_SIM_CONTEXT_COST="412M", GT_SIM_OTHERS="4711:600")
+    memory.cases(bench, failed, crowded)
     return 1 if bench.bad else 0
 
 

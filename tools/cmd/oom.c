@@ -207,8 +207,16 @@ static void print_answer(struct gt_out *out, const struct failure *failure)
 
 static const char *end_text(const struct failure *failure)
 {
-	if (gt_report_end(failure->trace, failure->report) == GT_END_FATAL)
+	switch (gt_report_end(failure->trace, failure->report)) {
+	case GT_END_RECOVERED:
+		return "granted on retry";
+	case GT_END_CAUGHT:
+		return "caught: the program went on";
+	case GT_END_FATAL:
 		return "fatal: the process ended after it";
+	default:
+		break;
+	}
 	return failure->trace->running ? "open: the process has not gone on yet"
 				       : "open: killed before it could go on";
 }
@@ -352,7 +360,7 @@ static void print_table(struct gt_out *out, const struct failure *failure, enum 
 			size_t other_lines)
 {
 	struct gt_field fields[GT_HOLDERS_FIELDS];
-	char *title = gt_xasprintf("On the device then, %s (%s)", gt_by_text(by),
+	char *title = gt_xasprintf("On the device at that moment, %s (%s)", gt_by_text(by),
 				   gt_rows_level(&failure->rows));
 	struct gt_table *table;
 
@@ -431,10 +439,9 @@ static bool cuts(const struct gt_out *out)
 	return out->terminal && !out->all;
 }
 
-void gt_oom_screen(struct gt_out *out, const struct gt_args *args, struct gt_session *session,
-		   struct gt_input *input)
+static void print_screen(struct gt_out *out, const struct gt_args *args, struct gt_session *session,
+			 struct gt_input *input, const struct gt_report *report)
 {
-	const struct gt_report *report = gt_input_headline(args, input);
 	size_t refusals = input->trace->report_count > 1 ? 5 : 0;
 	struct failure failure;
 
@@ -455,6 +462,12 @@ void gt_oom_screen(struct gt_out *out, const struct gt_args *args, struct gt_ses
 		gt_next(out, "next: gputrace at oom FILE     gputrace at peak FILE");
 	}
 	close_failure(&failure);
+}
+
+void gt_oom_screen(struct gt_out *out, const struct gt_args *args, struct gt_session *session,
+		   struct gt_input *input)
+{
+	print_screen(out, args, session, input, gt_input_headline(args, input));
 }
 
 void gt_oom_head(struct gt_out *out, const struct gt_args *args, struct gt_input *input)
@@ -540,19 +553,46 @@ static json_t *json_request(const struct failure *failure)
 						 failure->input->frames)));
 }
 
+/* Of this process, from the ledger; null when that is not known. */
+static json_t *json_own(const struct failure *failure, enum gt_ledger_kind kind)
+{
+	const struct gt_ledger *ledger = &failure->joint.ledger;
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < ledger->row_count; i++)
+		if (ledger->rows[i].kind == kind &&
+		    ledger->rows[i].pid == failure->trace->header.pid)
+			sum += ledger->rows[i].bytes;
+	return failure->joint.count ? json_integer((json_int_t)sum) : json_null();
+}
+
+/* Less what the ledger has for contexts and modules. */
+static json_t *json_unexplained(const struct failure *failure)
+{
+	json_t *context = json_own(failure, GT_LEDGER_CONTEXT);
+	json_t *modules = json_own(failure, GT_LEDGER_MODULES);
+	int64_t rest =
+		unexplained(failure) - json_integer_value(context) - json_integer_value(modules);
+
+	json_decref(context);
+	json_decref(modules);
+	return json_integer((json_int_t)rest);
+}
+
 static json_t *json_device(const struct failure *failure)
 {
 	const struct gt_report *report = failure->report;
 	bool whole = failure->free_known && failure->total_known;
 
 	return json_pack(
-		"{s:o, s:I, s:I, s:I, s:o, s:n, s:n, s:o, s:o, s:o}", "total",
+		"{s:o, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o}", "total",
 		gt_json_number(report->device_total, failure->total_known), "allocated",
 		(json_int_t)in_use(failure), "reserved", (json_int_t)report->cur[GT_TOTAL_RESERVED],
 		"cached", (json_int_t)cached(failure), "largest_free_block",
 		gt_json_number(failure->verdict.largest_piece, failure->verdict.pieces_known),
-		"context", "modules", "others", json_others(report), "unexplained",
-		whole ? json_integer(unexplained(failure)) : json_null(), "free",
+		"context", json_own(failure, GT_LEDGER_CONTEXT), "modules",
+		json_own(failure, GT_LEDGER_MODULES), "others", json_others(report), "unexplained",
+		whole ? json_unexplained(failure) : json_null(), "free",
 		gt_json_number(report->device_free, failure->free_known));
 }
 
@@ -601,10 +641,35 @@ static json_t *json_failures(const struct gt_args *args, struct gt_session *sess
 	return failures;
 }
 
+/* Line N of errors: in the order of the traces, those on the devices asked for. */
+static const struct gt_report *nth_report(const struct gt_args *args, struct gt_session *session,
+					  struct gt_input **ret)
+{
+	unsigned long number = 0;
+
+	for (size_t i = 0; i < session->count; i++) {
+		const struct gt_trace *trace = session->inputs[i].trace;
+
+		for (size_t r = 0; r < trace->report_count; r++) {
+			const struct gt_report *report = &trace->reports[r];
+
+			if (!on_device(args, trace, gt_report_lane(trace, report)) ||
+			    ++number != args->nth)
+				continue;
+			*ret = &session->inputs[i];
+			return report;
+		}
+	}
+	return NULL;
+}
+
 static void open_headline(const struct gt_args *args, struct gt_session *session,
 			  struct gt_input *input, struct failure *failure)
 {
-	open_failure(input, gt_input_headline(args, input), GT_BY_SITE, failure);
+	const struct gt_report *report =
+		args->nth ? nth_report(args, session, &input) : gt_input_headline(args, input);
+
+	open_failure(input, report, GT_BY_SITE, failure);
 	judge(failure, session, GT_BY_SITE);
 }
 
@@ -661,10 +726,20 @@ static void set_headline(json_t *answer, const struct gt_args *args, struct gt_s
 		close_failure(&failure);
 }
 
+static struct gt_input *first_input(const struct gt_args *args, struct gt_session *session)
+{
+	struct gt_input *input = NULL;
+
+	if (!args->nth)
+		return gt_first_failed(args, session);
+	nth_report(args, session, &input);
+	return input;
+}
+
 static void json(struct gt_out *out, const struct gt_args *args, struct gt_session *session)
 {
 	json_t *answer = gt_json_answer("oom");
-	struct gt_input *input = gt_first_failed(args, session);
+	struct gt_input *input = first_input(args, session);
 	uint64_t lost = 0, starts = 0;
 
 	set_headline(answer, args, session, input);
@@ -692,14 +767,23 @@ int gt_cmd_oom(struct gt_args *args)
 	status = gt_args_out(args, &out);
 	if (!status) {
 		struct gt_input *input = gt_first_failed(args, &session);
+		const struct gt_report *nth = NULL;
 
-		if (args->format == GT_FORMAT_JSON)
+		if (args->nth)
+			nth = nth_report(args, &session, &input);
+		if (args->nth && !nth)
+			status = gt_message(GT_EXIT_USAGE,
+					    "oom: --nth %lu: gputrace errors lists fewer",
+					    args->nth);
+		else if (args->format == GT_FORMAT_JSON)
 			json(&out, args, &session);
+		else if (nth)
+			print_screen(&out, args, &session, input, nth);
 		else if (input)
 			gt_oom_screen(&out, args, &session, input);
 		else if (args->format == GT_FORMAT_TEXT)
 			print_none(&out, &session);
-		status = gt_args_done(args, &out, 0);
+		status = gt_args_done(args, &out, status);
 	}
 	gt_session_close(&session);
 	return status;

@@ -10,6 +10,7 @@
 #include "out/table.h"
 
 #define PICTURE 20 /* characters of a segment's picture */
+#define NARROW	16 /* of it where a screen has no more room */
 
 struct view {
 	const struct gt_place *place;
@@ -131,19 +132,19 @@ static int open_view(const struct gt_args *args, const struct gt_place *place, s
 
 /* ---- text ---------------------------------------------------------------------------------------- */
 
-/* "####....": each character a twentieth, '#' when any of it is in use. */
-static void draw(const struct gt_segment *segment, char picture[PICTURE + 1])
+/* "####....": each character an equal part, '#' when any of it is in use. */
+static void draw(const struct gt_segment *segment, size_t width, char picture[PICTURE + 1])
 {
-	memset(picture, '.', PICTURE);
-	picture[PICTURE] = '\0';
+	memset(picture, '.', width);
+	picture[width] = '\0';
 	for (size_t i = 0; i < segment->piece_count; i++) {
 		const struct gt_piece *piece = &segment->pieces[i];
-		double scale = (double)PICTURE / (double)segment->size;
+		double scale = (double)width / (double)segment->size;
 		size_t from = (size_t)((double)(piece->addr - segment->addr) * scale);
 		size_t to =
 			(size_t)((double)(piece->addr + piece->size - 1 - segment->addr) * scale);
 
-		for (size_t c = from; piece->used && c <= to && c < PICTURE; c++)
+		for (size_t c = from; piece->used && c <= to && c < width; c++)
 			picture[c] = '#';
 	}
 }
@@ -205,7 +206,7 @@ static void print_table(struct gt_out *out, const struct view *view)
 		const struct gt_segment *segment = &view->list.segments[i];
 		char *pin = pinned_by(view, segment), picture[PICTURE + 1];
 
-		draw(segment, picture);
+		draw(segment, gt_is_wide(out) ? PICTURE : NARROW, picture);
 		gt_table_row(table, 1, 0, 0);
 		gt_table_text(table, *pin ? pin : "(empty)");
 		gt_table_number(table, (int64_t)segment->size);

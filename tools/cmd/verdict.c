@@ -247,7 +247,7 @@ bool gt_remedy_shown(const struct gt_verdict *v, const struct gt_remedy *remedy,
 {
 	return all || remedy->enough || (remedy->bytes && remedy->checked) ||
 	       (v->cause == GT_CAUSE_FRAGMENTATION && remedy->checked) ||
-	       v->cause == GT_CAUSE_FIRST_STEP || v->cause == GT_CAUSE_TOO_LARGE;
+	       (v->over && remedy->bytes);
 }
 
 size_t gt_remedy_lines(const struct gt_verdict *verdict, bool all)
