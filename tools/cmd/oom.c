@@ -360,7 +360,7 @@ static void print_table(struct gt_out *out, const struct failure *failure, enum 
 			size_t other_lines)
 {
 	struct gt_field fields[GT_HOLDERS_FIELDS];
-	char *title = gt_xasprintf("On the device at that moment, %s (%s)", gt_by_text(by),
+	char *title = gt_xasprintf("On the device then, %s (%s)", gt_by_text(by),
 				   gt_rows_level(&failure->rows));
 	struct gt_table *table;
 
