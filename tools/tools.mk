@@ -4,7 +4,8 @@ DEPS += pkg-config libzstd-dev libxxhash-dev uthash-dev libdw-dev libelf-dev lib
 ALL  += $(O)/gputrace
 
 TOOLS_PKGS   := libzstd libdw libelf jansson zlib
-TOOLS_CFLAGS  = -Itools $(shell pkg-config --cflags $(TOOLS_PKGS) 2>/dev/null)
+TOOLS_HEADERS = $(shell pkg-config --cflags $(TOOLS_PKGS) 2>/dev/null)
+TOOLS_CFLAGS  = -Itools $(TOOLS_HEADERS)
 TOOLS_LIBS    = $(shell pkg-config --libs $(TOOLS_PKGS)) -liberty -lm
 
 TOOLS_SRC := $(sort $(wildcard tools/*.c tools/*/*.c))
