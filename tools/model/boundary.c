@@ -303,13 +303,13 @@ static uint32_t begin_of(const struct opening *opening, size_t pass)
  */
 static bool zeroes_first(const struct gt_story *story, const struct gt_passes *passes)
 {
+	const uint32_t passing = GT_IN_OPTIMIZER | GT_IN_ROOT | GT_IN_BACKWARD;
 	uint32_t last = passes->passes[passes->count - 1].first;
 
 	for (uint32_t p = training_end(story, passes); p < story->exit; p++) {
 		const struct gt_life *life = gt_story_life(story, p);
 
-		if (gt_story_is_death(story, p) &&
-		    !(gt_story_birth(story, life)->bits & GT_IN_OPTIMIZER))
+		if (gt_story_is_death(story, p) && !(gt_story_birth(story, life)->bits & passing))
 			return life->born < last;
 	}
 	return true;
