@@ -15,8 +15,7 @@
 	X(THREAD, DELTA, GT_HIGH16(c->time_thread)) \
 	X(FREE_SITE, DELTA, c->free_site)           \
 	X(AUX, PLAIN, c->aux)                       \
-	X(EXTRA, PLAIN, c->extra)                   \
-	X(TIME, DELTA, GT_LOW48(c->time_thread))
+	X(EXTRA, PLAIN, c->extra)
 
 /* Of the events that do not refer to another. */
 #define OF_WHOLE(X)                                 \
@@ -40,7 +39,7 @@ INLINE uint8_t *put_varint(uint8_t *p, uint64_t v)
 {
 	unsigned more = (63 - (unsigned)__builtin_clzll(v | 1)) * 37 >> 8; /* a seventh, to 63 */
 
-	while (gt_unlikely(v >> 56)) { /* at most three rounds */
+	while (gt_unlikely(v >> 56)) { /* at most two rounds */
 		*p++ = (uint8_t)(v | 128);
 		v >>= 7;
 		more--;
@@ -51,6 +50,15 @@ INLINE uint8_t *put_varint(uint8_t *p, uint64_t v)
 	v |= 0x8080808080808080 & ((1ull << 8 * more) - 1);
 	__builtin_memcpy(p, &v, sizeof(v));
 	return p + more + 1;
+}
+
+/* Of values that are small nearly always. */
+INLINE uint8_t *put_small(uint8_t *p, uint64_t v)
+{
+	if (gt_unlikely(v >= 128))
+		return put_varint(p, v);
+	*p = (uint8_t)v;
+	return p + 1;
 }
 
 INLINE uint64_t zigzag(uint64_t d)
@@ -73,72 +81,66 @@ INLINE const struct gt_cell *cell_of_whole(const struct gt_staged *s, uint32_t i
 	return &s->cells[s->whole[i]];
 }
 
-typedef uint64_t get_fn(const struct gt_staged *s, uint32_t i);
+typedef uint64_t get_fn(const struct gt_cell *c);
+typedef const struct gt_cell *cell_fn(const struct gt_staged *s, uint32_t i);
 
-INLINE uint8_t *put_values(uint8_t *p, const struct gt_staged *s, uint32_t count, get_fn *get,
-			   enum gt_column_coding coding)
+/* The head of a column that ends at p. */
+INLINE uint8_t *put_head(uint8_t *head, uint8_t *p, enum gt_column_id id,
+			 enum gt_column_coding coding)
 {
-	uint64_t before = 0;
+	struct gt_column h = {.id = (uint8_t)id,
+			      .coding = (uint8_t)coding,
+			      .length = (uint32_t)(p - head - sizeof(h))};
 
-	for (uint32_t i = 0; i < count; i++) {
-		uint64_t v = get(s, i);
-
-		if (coding == GT_CODE_BYTES) {
-			*p++ = (uint8_t)v;
-			continue;
-		}
-		if (coding == GT_CODE_PLAIN) {
-			p = put_varint(p, v);
-			continue;
-		}
-		if (coding == GT_CODE_ROTATED)
-			v = rotate(v);
-		p = put_varint(p, zigzag(v - before));
-		before = v;
-	}
-	return p;
-}
-
-/* A column with its head; unless it varies all its values are the first. */
-INLINE uint8_t *put_column(uint8_t *p, const struct gt_staged *s, uint32_t count,
-			   enum gt_column_id id, enum gt_column_coding coding, get_fn *get,
-			   bool varies)
-{
-	struct gt_column *head = (struct gt_column *)p;
-	struct gt_column h = {.id = (uint8_t)id, .coding = GT_CODE_CONST};
-	uint8_t *from = p + sizeof(*head);
-
-	if (!count || (!varies && !get(s, 0)))
-		return p;
-	if (varies) {
-		h.coding = (uint8_t)coding;
-		p = put_values(from, s, count, get, coding);
-	} else {
-		p = put_varint(from, get(s, 0));
-	}
-	h.length = (uint32_t)(p - from);
 	__builtin_memcpy(head, &h, sizeof(h));
 	return p;
 }
 
-#define PUT(id, coding)                                                                          \
-	static __attribute__((noinline))                                                         \
-	uint8_t *put_##id(uint8_t *p, const struct gt_staged *s, uint32_t count, bool varies)    \
-	{                                                                                        \
-		return put_column(p, s, count, GT_COL_##id, GT_CODE_##coding, get_##id, varies); \
-	}
-#define COLUMN(id, coding, value, cell_of)                              \
-	INLINE uint64_t value_##id(const struct gt_cell *c)             \
-	{                                                               \
-		return value;                                           \
-	}                                                               \
-	INLINE uint64_t get_##id(const struct gt_staged *s, uint32_t i) \
-	{                                                               \
-		return value_##id(cell_of(s, i));                       \
-	}                                                               \
-	PUT(id, coding)
+static uint8_t *put_const(uint8_t *p, enum gt_column_id id, uint64_t v)
+{
+	return v ? put_head(p, put_varint(p + sizeof(struct gt_column), v), id, GT_CODE_CONST) : p;
+}
 
-COLUMN(OP, BYTES, c->seq_op & 255, cell_of_all)
+INLINE uint8_t *put_column(uint8_t *head, const struct gt_staged *s, uint32_t count,
+			   enum gt_column_id id, enum gt_column_coding coding, cell_fn *cell_of,
+			   get_fn *get)
+{
+	uint8_t *p = head + sizeof(struct gt_column);
+	uint64_t before = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t v = get(cell_of(s, i));
+
+		if (coding == GT_CODE_BYTES) {
+			*p++ = (uint8_t)v;
+		} else if (coding == GT_CODE_PLAIN) {
+			p = put_varint(p, v);
+		} else {
+			if (coding == GT_CODE_ROTATED)
+				v = rotate(v);
+			p = coding == GT_CODE_ROTATED ? put_varint(p, zigzag(v - before))
+						      : put_small(p, zigzag(v - before));
+			before = v;
+		}
+	}
+	return put_head(head, p, id, coding);
+}
+
+#define COLUMN(id, coding, value, cell_of)                                                        \
+	INLINE uint64_t get_##id(const struct gt_cell *c)                                         \
+	{                                                                                         \
+		return value;                                                                     \
+	}                                                                                         \
+	static __attribute__((noinline))                                                          \
+	uint8_t *put_##id(uint8_t *p, const struct gt_staged *s, uint32_t count,                  \
+			  const struct gt_cell *differs)                                          \
+	{                                                                                         \
+		if (!count)                                                                       \
+			return p;                                                                 \
+		if (!get_##id(differs))                                                           \
+			return put_const(p, GT_COL_##id, get_##id(cell_of(s, 0)));                \
+		return put_column(p, s, count, GT_COL_##id, GT_CODE_##coding, cell_of, get_##id); \
+	}
 #define X(id, coding, value) COLUMN(id, coding, value, cell_of_all)
 OF_ALL(X)
 #undef X
@@ -146,16 +148,21 @@ OF_ALL(X)
 OF_WHOLE(X)
 #undef X
 
-INLINE uint64_t get_BACK(const struct gt_staged *s, uint32_t i)
-{
-	return s->back[i];
-}
-PUT(BACK, PLAIN)
+/* Cells two words at a time, for the question in which bits any differs from the first. */
+typedef uint64_t words __attribute__((vector_size(16), may_alias));
 
-struct shape {
-	uint32_t whole, backs;	/* values in s->whole, s->back */
-	bool refers;		/* one of s->back is not 0 */
-	struct gt_cell differs; /* bits in which any cell differs from the first of its columns */
+INLINE words words_of(const struct gt_cell *c, size_t offset)
+{
+	return *(const words *)((const char *)c + offset);
+}
+
+struct scan {		      /* what one pass over all cells finds out, and writes on the way */
+	uint8_t *op;	      /* of each event, to the chunk */
+	uint8_t *time;	      /* deltas, to s->time: their place is behind back */
+	uint64_t before;      /* the time of the event before */
+	uint32_t whole, ends; /* values in s->whole, s->back */
+	uint32_t refers;      /* s->back or'ed */
+	words differs[4];     /* bits in which any cell differs from the first of its columns */
 };
 
 /*
@@ -170,78 +177,83 @@ INLINE uint32_t back_of(const struct gt_staged *s, const struct gt_cell *c, uint
 	return here && back <= GT_BACK_MAX ? back : 0;
 }
 
-/* Which events refer to others; without a branch, since programs free when they like. */
-static void find_backs(const struct gt_staged *s, struct shape *ret)
+/* Without a branch on what an event is, since programs free when they like. */
+INLINE void scan_run(struct scan *r, const struct gt_staged *s, uint32_t from, uint32_t to)
 {
-	uint32_t whole = 0, backs = 0, any = 0;
+	const struct gt_cell *first = cell_of_all(s, 0);
+	struct scan now = *r; /* in registers */
 
-	for (uint32_t i = 0; i < s->count; i++) {
-		uint32_t at = (uint32_t)((s->first + i) & (s->cap - 1)), back;
+	for (uint32_t at = from; at < to; at++) {
 		const struct gt_cell *c = &s->cells[at];
-		bool ends =
-			(c->seq_op & 255) == GT_OP_FREE || (c->seq_op & 255) == GT_OP_IMPLICIT_FREE;
+		uint8_t op = (uint8_t)c->seq_op;
+		bool ends = op == GT_OP_FREE || op == GT_OP_IMPLICIT_FREE;
+		uint32_t back = ends ? back_of(s, c, at) : 0;
 
-		back = ends ? back_of(s, c, at) : 0;
-		s->back[backs] = back;
-		backs += ends;
-		s->whole[whole] = (uint16_t)at;
-		whole += !back;
-		any |= back;
+		*now.op++ = op;
+		now.time = put_small(now.time, zigzag(GT_LOW48(c->time_thread) - now.before));
+		now.before = GT_LOW48(c->time_thread);
+		s->back[now.ends] = back;
+		now.ends += ends;
+		s->whole[now.whole] = (uint16_t)at;
+		now.whole += !back;
+		now.refers |= back;
+		now.differs[0] |= words_of(c, 0) ^ words_of(first, 0);
+		now.differs[3] |= words_of(c, 48) ^ words_of(first, 48);
 	}
-	ret->whole = whole;
-	ret->backs = backs;
-	ret->refers = any != 0;
+	*r = now;
 }
 
-/* Cells two words at a time, for the question in which bits any differs from the first. */
-typedef uint64_t words __attribute__((vector_size(16), may_alias));
-
-INLINE words word_of(const struct gt_cell *c, size_t offset)
+/* Of the words of the block. */
+static void scan_whole(struct scan *r, const struct gt_staged *s)
 {
-	return *(const words *)((const char *)c + offset);
-}
-
-static void find_differences(const struct gt_staged *s, struct shape *ret)
-{
-	const struct gt_cell *first = cell_of_all(s, 0), *whole = cell_of_whole(s, 0);
-	words d[4] = {0};
-	uint64_t age = 0;
+	const struct gt_cell *first = cell_of_whole(s, 0);
+	uint64_t age = 0, *d = (uint64_t *)r->differs;
 
 	_Static_assert(offsetof(struct gt_cell, key) == 16 &&
 			       offsetof(struct gt_cell, free_site) == 48,
 		       "of all events the words before and behind those of the block");
-	for (uint32_t i = 0; i < s->count; i++) {
-		d[0] |= word_of(cell_of_all(s, i), 0) ^ word_of(first, 0);
-		d[3] |= word_of(cell_of_all(s, i), 48) ^ word_of(first, 48);
-	}
-	for (uint32_t i = 0; i < ret->whole; i++) {
+	for (uint32_t i = 0; i < r->whole; i++) {
 		const struct gt_cell *c = cell_of_whole(s, i);
 
-		d[1] |= word_of(c, 16) ^ word_of(whole, 16);
-		d[2] |= word_of(c, 32) ^ word_of(whole, 32);
+		r->differs[1] |= words_of(c, 16) ^ words_of(first, 16);
+		r->differs[2] |= words_of(c, 32) ^ words_of(first, 32);
 		age |= c->time_thread ^ c->birth;
 	}
-	__builtin_memcpy(&ret->differs, d, sizeof(d));
-	/* So that value_AGE of the result is zero exactly when every age is. */
-	ret->differs.birth =
-		GT_PACK(ret->differs.time_thread - GT_LOW48(age), GT_HIGH16(ret->differs.birth));
+	/* So that get_AGE of it is zero exactly when every age is. */
+	d[4] = GT_PACK(d[1] - GT_LOW48(age), GT_HIGH16(d[4]));
+}
+
+static uint8_t *put_back(uint8_t *head, const struct gt_staged *s, const struct scan *r)
+{
+	uint8_t *p = head + sizeof(struct gt_column);
+
+	for (uint32_t i = 0; i < r->ends; i++)
+		p = put_varint(p, s->back[i]);
+	return put_head(head, p, GT_COL_BACK, GT_CODE_PLAIN);
 }
 
 /* Op and back first: they say which events the other columns have values of. */
 size_t gt_columns_encode(uint8_t *out, const struct gt_staged *s)
 {
-	struct shape shape;
-	const struct gt_cell *d = &shape.differs;
+	struct scan r = {.op = out + sizeof(struct gt_column), .time = s->time};
+	uint32_t at = (uint32_t)(s->first & (s->cap - 1)), behind = s->cap - at;
+	const struct gt_cell *d = (const struct gt_cell *)r.differs;
 	uint8_t *p = out;
 
-	find_backs(s, &shape);
-	find_differences(s, &shape);
-	p = put_OP(p, s, s->count, value_OP(d) != 0);
-	p = put_BACK(p, s, shape.refers ? shape.backs : 0, true);
-#define X(id, coding, value) p = put_##id(p, s, s->count, value_##id(d) != 0);
+	scan_run(&r, s, at, at + (s->count < behind ? s->count : behind));
+	scan_run(&r, s, 0, s->count < behind ? 0 : s->count - behind);
+	scan_whole(&r, s);
+	p = d->seq_op & 255 ? put_head(out, r.op, GT_COL_OP, GT_CODE_BYTES)
+			    : put_const(out, GT_COL_OP, cell_of_all(s, 0)->seq_op & 255);
+	if (r.refers)
+		p = put_back(p, s, &r);
+	__builtin_memcpy(p + sizeof(struct gt_column), s->time, (size_t)(r.time - s->time));
+	p = put_head(p, p + sizeof(struct gt_column) + (r.time - s->time), GT_COL_TIME,
+		     GT_CODE_DELTA);
+#define X(id, coding, value) p = put_##id(p, s, s->count, d);
 	OF_ALL(X)
 #undef X
-#define X(id, coding, value) p = put_##id(p, s, shape.whole, value_##id(d) != 0);
+#define X(id, coding, value) p = put_##id(p, s, r.whole, d);
 	OF_WHOLE(X)
 #undef X
 	return (size_t)(p - out);

@@ -235,6 +235,7 @@ INLINE uint64_t commit(struct lane *l, struct gt_slot *slot, struct gt_cell *cel
 		apply(&p, cell, op);
 	gt_store_barrier();
 	l->seq = q;
+	__builtin_prefetch(&l->cells[(q + 1) & (l->cap - 1)], 1);
 	return q;
 }
 

@@ -97,8 +97,9 @@ static inline void leave(struct lane *l)
 		gt_stop_say();
 }
 
-static inline struct lane *enter(struct lane *l)
+static inline struct lane *enter(struct lane *l, uint32_t hash)
 {
+	gt_index_prefetch(&l->blocks, hash);
 	gt_lock(&l->lock);
 	if (gt_likely(!gt_load_relaxed(&gt_file->stop)))
 		return l;
@@ -106,17 +107,17 @@ static inline struct lane *enter(struct lane *l)
 	return NULL;
 }
 
-static inline struct lane *enter_number(uint32_t number)
+static inline struct lane *enter_number(uint32_t number, uint32_t hash)
 {
 	struct lane *l = number < GT_MAX_LANES ? gt_load(&lanes.lane[number]) : NULL;
 
 	if (!l || inside)
 		return NULL;
 	inside = true;
-	return enter(l);
+	return enter(l, hash);
 }
 
-static inline struct lane *enter_device(int device)
+static inline struct lane *enter_device(int device, uint32_t hash)
 {
 	uint32_t number = gt_lane_number(device);
 	struct lane *l = NULL;
@@ -130,7 +131,7 @@ static inline struct lane *enter_device(int device)
 	if (gt_unlikely(!l))
 		l = make(number);
 	if (gt_likely(l))
-		return enter(l);
+		return enter(l, hash);
 	inside = false;
 	gt_count_lost(GT_LOST_EVENTS);
 	return NULL;
@@ -138,7 +139,7 @@ static inline struct lane *enter_device(int device)
 
 struct lane *gt_lane_enter(int device)
 {
-	return enter_device(device);
+	return enter_device(device, 0);
 }
 
 void gt_lane_leave(struct lane *l)
@@ -255,7 +256,7 @@ void gt_record_alloc(const struct gt_alloc *a)
 		.aux = a->aux,
 	};
 	uint32_t hash = gt_hash(cell.key), slot;
-	struct lane *l = enter_device(a->device);
+	struct lane *l = enter_device(a->device, hash);
 
 	if (!l)
 		return;
@@ -273,7 +274,7 @@ static inline bool free_on(uint32_t number, uint64_t key, const struct gt_site_k
 			   struct gt_freed *ret)
 {
 	uint32_t hash = gt_hash(key), slot, free_site = 0;
-	struct lane *l = enter_number(number);
+	struct lane *l = enter_number(number, hash);
 
 	if (!l)
 		return false;
@@ -290,7 +291,7 @@ static inline bool free_on(uint32_t number, uint64_t key, const struct gt_site_k
 static void unknown_free(int device, uint64_t key, const struct gt_site_key *by)
 {
 	struct gt_cell cell = {.key = key, .slot = GT_NONE};
-	struct lane *l = enter_device(device);
+	struct lane *l = enter_device(device, 0);
 
 	if (!l)
 		return;
@@ -327,7 +328,7 @@ void gt_record_unfree(const struct gt_freed *freed)
 			       .birth = freed->birth,
 			       .site = freed->site};
 	uint32_t hash = gt_hash(cell.key);
-	struct lane *l = enter_number(freed->lane);
+	struct lane *l = enter_number(freed->lane, hash);
 
 	if (!l)
 		return;
@@ -344,7 +345,7 @@ uint64_t gt_record_note(enum gt_op op, int device, uint64_t addr, uint64_t size,
 			       .slot = GT_NONE,
 			       .aux = aux,
 			       .extra = extra};
-	struct lane *l = enter_device(device);
+	struct lane *l = enter_device(device, 0);
 	uint64_t seq;
 
 	if (!l)
@@ -377,7 +378,7 @@ void gt_lanes_exit(void)
 
 uint32_t gt_live_keys(uint32_t lane, bool inner, uint32_t *at, uint64_t *ret, uint32_t max)
 {
-	struct lane *l = enter_number(lane);
+	struct lane *l = enter_number(lane, 0);
 	uint32_t n = 0;
 
 	if (!l)
@@ -395,7 +396,7 @@ uint32_t gt_live_keys(uint32_t lane, bool inner, uint32_t *at, uint64_t *ret, ui
 
 static bool lookup_on(uint32_t number, uint64_t key, uint64_t *ret_size)
 {
-	struct lane *l = enter_number(number);
+	struct lane *l = enter_number(number, 0);
 	uint32_t slot;
 
 	if (!l)

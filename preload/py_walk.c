@@ -34,68 +34,75 @@ struct walk {
 
 /* ---- the chain ------------------------------------------------------------------------------- */
 
-/* False: enough frames. */
-static bool keep(struct walk *w, const char *f, const char *code, int64_t instr)
-{
-	if (w->count == w->limit) {
-		w->truncated = true;
-		return false;
-	}
-	w->frame[w->count++] = (struct raw_frame){f, code, instr};
-	return true;
-}
-
 /* 3.8 to 3.10: each frame is an object and real. */
 static bool copy_objects(struct walk *w, const char *ts)
 {
 	const struct gt_py_layout *l = w->l;
-	const char *f;
+	struct raw_frame *r = w->frame, *end = r + w->limit;
+	const char *f = gt_py_ptr(ts, l->ts_frame);
 
-	for (f = gt_py_ptr(ts, l->ts_frame); f; f = gt_py_ptr(f, l->frame_back)) {
+	for (; f && r < end; f = gt_py_ptr(f, l->frame_back)) {
 		if (gt_unlikely(!gt_py_plausible(f)))
 			return false;
-		if (!keep(w, f, gt_py_ptr(f, l->frame_code), gt_py_i32(f, l->frame_instr)))
-			break;
+		*r++ = (struct raw_frame){
+			.frame = f,
+			.code = gt_py_ptr(f, l->frame_code),
+			.instr = gt_py_i32(f, l->frame_instr),
+		};
 	}
+	w->truncated = f != NULL;
+	w->count = (uint32_t)(r - w->frame);
 	return true;
 }
 
-/* The frame kept last, or none yet, is the first of a call from C. */
-static void enter(struct walk *w)
+/* The frame kept last, or none yet, is the first of a call from C. end: of those kept. */
+static inline void enter(struct walk *w, struct raw_frame *end)
 {
-	if (w->count)
-		w->frame[w->count - 1].instr |= ENTERED;
+	if (end > w->frame)
+		end[-1].instr |= ENTERED;
 	else
 		w->calls++;
 }
 
-/* 3.11 on: shims are in between, so the number of steps has its own limit. */
+/*
+ * 3.11 on: shims are in between, so the number of steps has its own limit. What the loop needs of
+ * the layout is in variables: a load of a frame is not one that the compiler moves others across.
+ */
 static bool copy_frames(struct walk *w, const char *ts)
 {
 	const struct gt_py_layout *l = w->l;
+	const uint16_t back = l->frame_back, owner_at = l->frame_owner, entry_at = l->frame_entry;
+	const uint16_t code_at = l->frame_code, instr_at = l->frame_instr;
+	const unsigned shim = l->minor >= 12 ? OWNER_SHIM : UINT8_MAX + 1;
+	struct raw_frame *r = w->frame, *end = r + w->limit;
 	const char *f = gt_py_ptr(ts, l->ts_frame);
 	uint32_t steps = 4 * GT_PY_DEPTH_MAX;
-	uint8_t owner;
 
 	if (l->chain == GT_PY_CFRAME)
 		f = gt_py_plausible(f) ? gt_py_ptr(f, l->cframe_frame) : NULL;
-	for (; f; f = gt_py_ptr(f, l->frame_back)) {
+	for (; f; f = gt_py_ptr(f, back)) {
 		if (gt_unlikely(!gt_py_plausible(f) || !steps--))
 			return false;
-		owner = (uint8_t)f[l->frame_owner];
-		if (l->minor >= 12 && owner >= OWNER_SHIM) {
-			if (gt_unlikely(owner > OWNER_LAST))
+		if (gt_unlikely((uint8_t)f[owner_at] >= shim)) {
+			if ((uint8_t)f[owner_at] > OWNER_LAST)
 				return false;
-			if (owner == OWNER_SHIM)
-				enter(w);
+			if ((uint8_t)f[owner_at] == OWNER_SHIM)
+				enter(w, r);
 			continue;
 		}
-		if (!keep(w, f, (const char *)(gt_py_word(f, l->frame_code) & ~3ull),
-			  (int64_t)gt_py_word(f, l->frame_instr)))
+		if (gt_unlikely(r == end)) {
+			w->truncated = true;
 			break;
-		if (l->frame_entry && f[l->frame_entry])
-			enter(w);
+		}
+		*r++ = (struct raw_frame){
+			.frame = f,
+			.code = (const char *)(gt_py_word(f, code_at) & ~3ull),
+			.instr = (int64_t)gt_py_word(f, instr_at),
+		};
+		if (gt_unlikely(entry_at && f[entry_at]))
+			enter(w, r);
 	}
+	w->count = (uint32_t)(r - w->frame);
 	return true;
 }
 
@@ -178,19 +185,32 @@ static uint32_t version(const struct gt_py_layout *l, const char *code)
 	return l->code_version ? (uint32_t)gt_py_i32(code, l->code_version) : 1;
 }
 
+/* Is it the code object that it was? */
+static inline bool same_code(const struct gt_py_known *k, const char *code, uint16_t version_at)
+{
+	if (code != k->code || !k->version)
+		return false;
+	return !version_at || (uint32_t)gt_py_i32(code, version_at) == k->version;
+}
+
+static bool usable(const struct gt_py_last *last, const char *interp, uint64_t ended)
+{
+	return last && last->interp == interp && last->ended == ended;
+}
+
 /* How many frames, from the outermost on, are those of the last stack. */
 static uint32_t compare(const struct walk *w, struct gt_py_last *last, uint64_t ended)
 {
 	const struct raw_frame *r = &w->frame[w->count];
 	const struct gt_py_known *k = last->known;
 	uint32_t n = last->count < w->count ? last->count : w->count, i;
+	const uint16_t version_at = w->l->code_version;
 
-	if (last->interp != w->interp || last->ended != ended)
+	if (!usable(last, w->interp, ended))
 		return 0;
 	for (i = 0; i < n; i++, k++) {
 		r--;
-		if (r->code != k->code || r->instr != k->instr || !k->version ||
-		    version(w->l, r->code) != k->version)
+		if (r->instr != k->instr || !same_code(k, r->code, version_at))
 			break;
 	}
 	return i;
@@ -268,6 +288,68 @@ static bool find_node(struct walk *w, uint32_t *ret_node)
 	return sane;
 }
 
+/*
+ * Is this the last stack again, as it is in a loop? Then it is not worth copying. 3.11 on; the same
+ * questions as in copy_frames and compare, but from the innermost frame on: where the answer is no,
+ * it is known after one frame as a rule. One copy of it for 3.11, which has no shims, and one for
+ * all later ones, where code objects have versions.
+ */
+static inline __attribute__((always_inline)) bool
+is_last(const struct gt_py_layout *l, const char *f, const struct gt_py_last *last, bool shims)
+{
+	const uint16_t back = l->frame_back, owner_at = l->frame_owner, entry_at = l->frame_entry;
+	const uint16_t code_at = l->frame_code, instr_at = l->frame_instr;
+	const struct gt_py_known *k = &last->known[last->count - 1];
+	uint32_t steps = 4 * GT_PY_DEPTH_MAX; /* between frames */
+	int64_t now;
+
+	if (!gt_py_plausible(f) || (shims && (uint8_t)f[owner_at] >= OWNER_SHIM))
+		return false;
+	for (;; k--) {
+		const char *code = (const char *)(gt_py_word(f, code_at) & ~3ull);
+
+		if (!same_code(k, code, shims ? l->code_version : 0))
+			return false;
+		now = (int64_t)gt_py_word(f, instr_at);
+		if (!shims)
+			now |= entry_at && f[entry_at];
+		f = gt_py_ptr(f, back);
+		while (shims && gt_py_plausible(f) &&
+		       gt_unlikely((uint8_t)f[owner_at] >= OWNER_SHIM)) {
+			if ((uint8_t)f[owner_at] > OWNER_LAST || !steps--)
+				return false;
+			now |= (uint8_t)f[owner_at] == OWNER_SHIM;
+			f = gt_py_ptr(f, back);
+		}
+		if (now != k->instr)
+			return false;
+		if (k == last->known)
+			return !f;
+		if (gt_unlikely(!gt_py_plausible(f)))
+			return false;
+	}
+}
+
+static bool find_last(const struct gt_py_layout *l, const char *ts, uint32_t *ret_node)
+{
+	uint64_t ended = l->code_version ? 0 : gt_py_ended();
+	const struct gt_py_last *last;
+	const char *f;
+
+	if (l->chain == GT_PY_OBJECTS || (!l->code_version && !ended))
+		return false;
+	last = gt_python_last();
+	if (!usable(last, gt_py_ptr(ts, l->ts_interp), ended) || !last->count)
+		return false;
+	f = gt_py_ptr(ts, l->ts_frame);
+	if (l->chain == GT_PY_CFRAME)
+		f = gt_py_plausible(f) ? gt_py_ptr(f, l->cframe_frame) : NULL;
+	if (!(l->minor >= 12 ? is_last(l, f, last, true) : is_last(l, f, last, false)))
+		return false;
+	*ret_node = last->known[last->count - 1].node;
+	return true;
+}
+
 bool gt_py_walk(const struct gt_py_layout *l, const char *code_type, const char *ts,
 		uint32_t *ret_node)
 {
@@ -275,6 +357,8 @@ bool gt_py_walk(const struct gt_py_layout *l, const char *code_type, const char 
 
 	if (!gt_py_plausible(ts) || gt_py_word(ts, l->ts_thread_id) != (uint64_t)pthread_self())
 		return false;
+	if (find_last(l, ts, ret_node))
+		return true;
 	w.l = l;
 	w.code_type = code_type;
 	w.interp = gt_py_ptr(ts, l->ts_interp);

@@ -105,6 +105,14 @@ static inline struct gt_index_table *gt_index_table(struct gt_index *ix, uint32_
 	return &ix->table[hash / (UINT32_MAX / GT_INDEX_TABLES + 1)];
 }
 
+/* On its way to the cache while the lock is waited for; what it reads need not be the table's. */
+static inline void gt_index_prefetch(const struct gt_index *ix, uint32_t hash)
+{
+	const struct gt_index_table *t = &ix->table[hash / (UINT32_MAX / GT_INDEX_TABLES + 1)];
+
+	__builtin_prefetch(gt_load_relaxed(&t->entries) + (hash & gt_load_relaxed(&t->mask)), 1);
+}
+
 /* Room for one more of this hash. */
 static inline bool gt_index_reserve(struct gt_index *ix, uint32_t hash)
 {
@@ -169,6 +177,7 @@ struct gt_ring {		  /* where a lane's full staging goes */
 	uint64_t from_us; /* likewise */
 	uint32_t *back;	  /* room for gt_columns_encode */
 	uint16_t *whole;
+	uint8_t *time;
 };
 
 struct lane { /* all of it under the lock */
@@ -223,8 +232,9 @@ struct gt_staged { /* the events of a chunk, as gt_columns_encode is given them 
 	uint32_t cap, count;
 	uint64_t first;	  /* number of the first */
 	uint64_t from_us; /* what is later is behind the first event of the extent, without a gap */
-	uint32_t *back;	  /* room for a value per event each */
+	uint32_t *back;	  /* room for a value per event each ... */
 	uint16_t *whole;
+	uint8_t *time; /* ... and for a varint per event, and one more */
 };
 #define GT_RAW_MAX(cells) ((cells)*80ull + 256) /* bytes of a chunk's columns, at most */
 size_t gt_columns_encode(uint8_t *out, const struct gt_staged *s);

@@ -49,7 +49,8 @@ bool gt_ring_init(struct lane *l)
 	r->born = gt_map(l->cap * sizeof(*r->born));
 	r->back = gt_map(l->cap * sizeof(*r->back));
 	r->whole = gt_map(l->cap * sizeof(*r->whole));
-	if (!r->workspace || !r->raw || !r->born || !r->back || !r->whole)
+	r->time = gt_map(GT_RAW_MAX(l->cap));
+	if (!r->workspace || !r->raw || !r->born || !r->back || !r->whole || !r->time)
 		return false;
 	r->context = ZSTD_initStaticCCtx(r->workspace, size);
 	if (!r->context)
@@ -109,6 +110,7 @@ static size_t encode(struct lane *l)
 		.from_us = r->from_us,
 		.back = r->back,
 		.whole = r->whole,
+		.time = r->time,
 	};
 
 	return gt_columns_encode(r->raw, &staged);

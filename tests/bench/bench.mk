@@ -5,7 +5,7 @@ BENCH_PROGRAMS := $(BENCH_HOOK) $(O)/bench/pause
 BENCH_DRIVER := $(O)/bench/driver/libcuda.so.1
 
 .PHONY: bench bench-quick
-bench bench-quick: all $(BENCH_PROGRAMS)
+bench bench-quick: all $(BENCH_PROGRAMS) $(O)/bench/recorder
 	$(Q)O=$(O) $(PYTHON) tests/bench/run $(if $(filter bench-quick,$@),--quick)
 
 # Stacks of a long training, by name; a minute to record it.

@@ -4,23 +4,29 @@
  * whatever is preloaded. The bench runs it bare, with the nop library and with the recorder and
  * subtracts.
  *
- * usage: hook PAIRS DEPTH LIVE [ROUNDS]    prints the median of the rounds, ns of processor time
+ * usage: hook PAIRS DEPTH LIVE [ROUNDS [NEAR]]    prints the median of the rounds, ns of processor time
  *
  * DEPTH frames stand between main and the pair; LIVE blocks are alive all the time, the one that
- * goes is any of them, and sizes are random: nothing that compresses or predicts well.
+ * goes is any of them, and sizes are random: nothing that compresses or predicts well. With NEAR the block
+ * that goes is one of so many that lie together, and the place moves on slowly: recent blocks go first, as
+ * in training.
  */
 #include <stdio.h>
 #include "traffic.h"
 
 #define MAX_ROUNDS 99
 
+static long near; /* 0: any block */
+
 /* The time of one pair. */
 static double round_of(long pairs, uint64_t *live, long n)
 {
 	double begin = traffic_ns(CLOCK_PROCESS_CPUTIME_ID);
 
-	for (long i = 0; i < pairs; i++)
+	for (long i = 0; !near && i < pairs; i++)
 		traffic_pair(live, n);
+	for (long i = 0; near && i < pairs; i++)
+		traffic_pair(live + i / 16 % (n - near + 1), near);
 	return (traffic_ns(CLOCK_PROCESS_CPUTIME_ID) - begin) / pairs;
 }
 
@@ -45,7 +51,8 @@ int main(int argc, char **argv)
 	double rounds[MAX_ROUNDS];
 	uint64_t *live;
 
-	if (n < 1 || count < 1 || count > MAX_ROUNDS)
+	near = argc > 5 ? atol(argv[5]) : 0;
+	if (n < 1 || near < 0 || near > n || count < 1 || count > MAX_ROUNDS)
 		return 1;
 	live = traffic_start(n);
 	for (int i = 0; i < count; i++)

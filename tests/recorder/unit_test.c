@@ -77,6 +77,7 @@ Test(columns, round_trip)
 	uint8_t *raw = malloc(GT_RAW_MAX(1024));
 	static uint32_t born[1024], back[1024];
 	static uint16_t whole[1024];
+	static uint8_t time[GT_RAW_MAX(1024)];
 	uint64_t r = 1;
 
 	for (unsigned round = 0; round < 3000; round++) {
@@ -89,7 +90,8 @@ Test(columns, round_trip)
 						 .count = count,
 						 .first = first,
 						 .back = back,
-						 .whole = whole};
+						 .whole = whole,
+						 .time = time};
 		size_t length;
 		const char *why;
 
