@@ -317,7 +317,7 @@ def plain_c_program():
 @case
 def a_full_ring_leaves_the_segments_exact():
     folder = clean("ring")
-    trace, text = record(folder, BUILD + "/prog/traffic", "--events", 200000, "--live", 200, "--sites", 16,
+    trace, text = record(folder, BUILD + "/prog/traffic", "--events", 500000, "--live", 200, "--sites", 16,
                          GPUTRACE_RING="1M")
     end, path = snapshot(trace, "end")
     need(end["allocator_settings"]["history"] != "complete", "the ring did not fill")
