@@ -37,7 +37,7 @@ function choose(instant) {
 
 /* For those who hear the page: the chosen instant, not the pointer's. */
 function say() {
-	const words = instantWords(state.chosen)[0] + ", " + inUnits(state.chosen.total) + " " + state.unit.name + " in use";
+	const words = instantWords(state.chosen)[0] + ", " + shown(inUnits(state.chosen.total), state.chosen.total) + " " + state.unit.name + " in use";
 	const slider = $("timeline");
 	slider.setAttribute("aria-valuemin", Math.round(state.device.head.t0));
 	slider.setAttribute("aria-valuemax", Math.round(state.device.head.t1));

@@ -170,7 +170,10 @@ function contrast(a, b) {
 	return x > y ? x / y : y / x;
 }
 
-/* What reads best on a fill. */
+/* What reads best on a fill: the page's own ink, or where that is too weak black or white. */
 function inkOn(fill) {
-	return contrast("#1a1d21", fill) >= contrast("#ffffff", fill) ? "#1a1d21" : "#ffffff";
+	for (const ink of ["#1a1d21", "#ffffff", "#000000"])
+		if (contrast(ink, fill) >= 4.5)
+			return ink;
+	return "#ffffff";
 }

@@ -1,0 +1,217 @@
+# SPDX-License-Identifier: MIT
+"""How a page looks: to no script, on paper, in both themes, to axe, to four kinds of sight, and how fast."""
+import io
+import os
+import re
+import time
+
+from axe_playwright_python.sync_playwright import Axe
+from PIL import Image, ImageChops
+
+from harness import equal, expect
+
+
+def hostile(pages):
+    with pages.open("hostile") as page, pages.open("driver") as other:
+        page.key("g", "g", "e", "p")
+        page.get("flame-lib").check()
+        page.page.mouse.move(*page.at(0.5))
+        equal(page.dialogs + page.messages, [], "dialogs and messages")
+        equal(page.js("document.images.length"), 0, "images")
+        equal(page.js("document.scripts.length"), other.js("document.scripts.length"), "scripts")
+        text = page.js("document.body.textContent")
+        expect("\\u202egnp.exe" in text and "<img src=x" in text, "names are not shown literally")
+        expect(not re.search("[\u202a-\u202e\u2028\u200b]", page.js("document.querySelector('main').innerText")), "hidden characters")
+        expect(page.js("document.documentElement.scrollWidth <= innerWidth"), "long names widen the page")
+        equal(page.js("fetch('https://example.org/').then(() => 'sent', () => 'blocked')"), "blocked", "fetch")
+
+
+def without_scripts(pages):
+    for name in ("healthy", "leak"):
+        with pages.open(name, scripts=False) as page:
+            expect(page.get("holders-row").count() > 2, "no holders in " + name)
+            expect(page.page.locator("figure.noscript svg").is_visible(), "no picture in " + name)
+            for frame in ("timeline", "flame", "steps", "overview"):
+                expect(not page.get(frame).first.is_visible(), "an empty frame: " + frame)
+            expect(page.get("ledger-row").count() > 2, "no ledger in " + name)
+            if name == "leak":
+                expect("Enough?" in page.get("oom").inner_text(), "nothing of what would have been enough")
+
+
+def on_paper(pages):
+    """Two pages; the mark of the peak stands over its spike, in the layers as they are printed."""
+    with pages.open("healthy", width=1400) as page:
+        data = page.page.pdf(format="A4", landscape=True, print_background=True)
+        count = len(re.findall(rb"/Type\s*/Page\b", data))
+        expect(count <= 2, "%d pages" % count)
+        page.page.emulate_media(media="print")
+        page.js("window.dispatchEvent(new Event('beforeprint'))")
+        places = page.js("""() => {
+            const peak = document.querySelector("#overlay .peak").getBBox();
+            const tops = [...document.querySelectorAll("#overlay .printed")].filter(p => p.dataset.name !== "cached")
+                .map(p => p.getBBox()).filter(b => b.height > 0);
+            const paths = [...document.querySelectorAll("#overlay .printed")].filter(p => p.dataset.name !== "cached");
+            let best = [0, Infinity];
+            for (const path of paths)
+                for (const [, x, y] of path.getAttribute("d").matchAll(/([\\d.]+),([\\d.]+)/g))
+                    if (Number(y) < best[1])
+                        best = [Number(x), Number(y)];
+            return [peak.x + peak.width / 2, peak.y + peak.height / 2, best[0], best[1],
+                getComputedStyle(document.getElementById("canvas")).display, tops.length];
+        }""")
+        expect(abs(places[0] - places[2]) <= 2 and abs(places[1] - places[3]) <= 2, "peak at %r" % places)
+        equal(places[4], "none", "the canvas is printed")
+        equal(page.js("getComputedStyle(document.body).backgroundColor"), "rgb(255, 255, 255)", "paper")
+
+
+def picture(page):
+    page.page.mouse.move(1, 1)
+    page.page.wait_for_timeout(50)
+    return Image.open(io.BytesIO(page.page.screenshot(full_page=True))).convert("RGB")
+
+
+def theme_twice(pages):
+    """Light, dark, light: every panel is as before."""
+    for name in ("healthy", "frag"):
+        with pages.open(name) as page:
+            for wanted in ("light", "dark", "auto", "light"):
+                page.get("theme").click()
+                equal(page.get("theme").inner_text(), "Theme: " + wanted, "theme")
+                if wanted == "light":
+                    now = picture(page)
+                    first = locals().get("first") or now
+                if wanted == "dark":
+                    dark = picture(page)
+            expect(ImageChops.difference(first, now).getbbox() is None, "%s differs after two changes of theme" % name)
+            expect(dark.getpixel((2, 400)) != first.getpixel((2, 400)), "dark is light")
+            del first
+
+
+def findings(page):
+    return ["%s: %s" % (v["id"], v["nodes"][0]["html"][:120]) for v in Axe().run(page.page).response["violations"]]
+
+
+def axe(pages, name, dark):
+    with pages.open(name, dark=dark) as page:
+        equal(findings(page), [], "axe")
+
+
+# SVG text against what lies behind it: axe does not see this. A box's own fill is in data-fill.
+INK = """() => {
+    const rgb = text => (text.match(/[\\d.]+/g) || []).slice(0, 3).map(Number);
+    const hex = text => [1, 3, 5].map(i => parseInt(text.slice(i, i + 2), 16));
+    const lum = c => { const [r, g, b] = c.map(v => (v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
+    const page = rgb(getComputedStyle(document.body).backgroundColor), bad = [];
+    let count = 0;
+    for (const text of document.querySelectorAll("svg text")) {
+        if (!text.textContent || !text.getClientRects().length || text.closest("figure"))
+            continue;
+        count++;
+        const ink = lum(rgb(getComputedStyle(text).fill)) + 0.05;
+        const fill = lum(text.dataset.fill ? hex(text.dataset.fill) : page) + 0.05;
+        const ratio = ink > fill ? ink / fill : fill / ink;
+        if (ratio < 4.5)
+            bad.push(text.textContent + " " + ratio.toFixed(2));
+    }
+    return [count, bad];
+}"""
+
+
+def ink(pages, dark):
+    for name in ("healthy", "leak", "frag", "diff"):
+        with pages.open(name, dark=dark) as page:
+            for key in ("g", "g", "g"):
+                count, bad = page.js(INK)
+                expect(count > 20, "%s: only %d texts" % (name, count))
+                equal(bad, [], "texts of %s that do not read" % name)
+                page.key(key)
+
+
+# ---- colours for four kinds of sight: CIE76 in Lab, Machado 2009 at full strength -------------------------
+
+SIGHT = {
+    "normal": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "protan": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
+    "deutan": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
+    "tritan": ((1.255528, -0.076749, -0.178779), (-0.078411, 0.930809, 0.147602), (0.004733, 0.691367, 0.303900)),
+}
+
+
+def lab(colour, sight):
+    linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4
+              for v in (int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5))]
+    r, g, b = (min(1, max(0, sum(w * v for w, v in zip(row, linear)))) for row in SIGHT[sight])
+    xyz = ((0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505, 0.2126 * r + 0.7152 * g + 0.0722 * b,
+           (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.089)
+    x, y, z = (v ** (1 / 3) if v > 0.008856 else 7.787 * v + 16 / 116 for v in xyz)
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+def palette(pages):
+    """Neighbours in the stack, by category and by line, are told apart in every kind of sight."""
+    for dark in (False, True):
+        with pages.open("healthy", dark=dark) as page:
+            for order in ("c1 c3 c7 c2 c6 c4 c5 c8", "c1 c4 c3 c7 c2 c5 c6 c8"):
+                names = order.split()
+                fills = page.js("names => names.map(n => getComputedStyle(document.documentElement)"
+                                ".getPropertyValue('--' + n).trim())", names)
+                for (a, x), (b, y) in zip(zip(names, fills), list(zip(names, fills))[1:]):
+                    for sight in SIGHT:
+                        distance = sum((p - q) ** 2 for p, q in zip(lab(x, sight), lab(y, sight))) ** 0.5
+                        expect(distance >= 12, "%s and %s are %.1f apart, %s, dark %s" % (a, b, distance, sight, dark))
+
+
+# ---- speed: what is asserted are sizes; times are said -----------------------------------------------------
+
+def median(values):
+    return sorted(values)[len(values) // 2] if values else 0
+
+
+def ninety_fifth(values):
+    return sorted(values)[int(len(values) * 0.95)] if values else 0
+
+
+def bench(name, value, unit, target):
+    print("bench %s %.1f %s (target %s)" % (name, value, unit, target), flush=True)
+
+
+def ten_million(pages):
+    path = pages.path("ten")
+    size = os.path.getsize(path)
+    expect(size <= 5 << 20, "the file has %d bytes" % size)
+    begin = time.monotonic()
+    with pages.open("ten") as page:
+        bench("page-ready", (time.monotonic() - begin) * 1000, "ms", "2000")
+        bench("page-ready-script", page.js("gputrace.tm().ready"), "ms", "2000")
+        heap = page.js("performance.memory.usedJSHeapSize")
+        bench("page-heap", heap / 1e6, "MB", "150")
+        expect(heap <= 150e6, "heap of %d bytes" % heap)
+        box = page.get("overview").bounding_box()
+        page.page.mouse.move(box["x"] + 100, box["y"] + 10)
+        page.page.mouse.down()
+        before = page.js("[gputrace.frames().length, gputrace.tm().draws.length]")
+        for i in range(60):
+            page.page.mouse.move(box["x"] + 160 + 8 * i, box["y"] + 10)
+        page.page.mouse.up()
+        frames = page.js("n => gputrace.frames().slice(n)", before[0])
+        draws = page.js("n => gputrace.tm().draws.slice(n)", before[1])
+        expect(len(draws) >= 20, "%d draws in 60 moves" % len(draws))
+        for i in range(60):
+            page.page.mouse.move(*page.at(i / 60))
+        hovers = page.js("gputrace.hov()")
+        bench("page-frame-median", median(frames), "ms", "17")
+        bench("page-draw-median", median(draws), "ms", "10")
+        bench("page-hover-p95", ninety_fifth(hovers), "ms", "16")
+        events = page.js("gputrace.data().head.events")
+        expect(events >= 10000000, "%d events" % events)
+        expect(page.js("gputrace.data().head.peak >= 4200 * 1048576"), "the spike is lost")
+        equal(page.messages, [], "console")
+
+
+CASES = [
+    ("hostile-names", hostile), ("without-scripts", without_scripts), ("on-paper", on_paper), ("theme-twice", theme_twice),
+    *[("axe-%s-%s" % (name, "dark" if dark else "light"), axe, name, dark)
+      for name in ("healthy", "leak", "frag", "diff", "driver") for dark in (False, True)],
+    ("ink-light", ink, False), ("ink-dark", ink, True), ("palette", palette),
+]
