@@ -78,10 +78,14 @@ function columnsOf(device, from, to, count) {
 
 const plot = {top: 1, columns: null, draws: []};
 
+/* A peak before the history that was kept is told, but not drawn. */
+function peakShown() {
+	return state.device.head.keptPeak ? d3.max(state.device.max) || 0 : state.device.head.peak;
+}
+
 /* Room above the highest value; the card where it is known, so that "how near" is seen. */
 function scaleTop() {
-	const device = state.device;
-	const most = Math.max(d3.max(device.held) || 0, device.head.peak, state.other ? state.other.head.peak : 0);
+	const most = Math.max(d3.max(state.device.held) || 0, peakShown(), state.other ? state.other.head.peak : 0);
 	const card = state.facts.card;
 	return card && card < 6 * most ? Math.max(card, most) : most || 1;
 }
@@ -179,7 +183,7 @@ function drawOverview() {
 		plot.whole = Object.assign(columnsOf(state.device, head.t0, head.t1, count), {device: state.device});
 	context.fillStyle = mix(colours.get("muted"), colours.get("bg"), 0.35);
 	for (let c = 0; c < count; c++) {
-		const y = plot.whole.high[c] / Math.max(1, head.peak) * (height - 5);
+		const y = plot.whole.high[c] / Math.max(1, peakShown()) * (height - 5);
 		context.fillRect(MARGIN.left + c, height - 1 - y, 1, y);
 	}
 	const svg = $("overview-svg");
