@@ -51,11 +51,14 @@ static void put_number(FILE *file, int64_t units, int64_t bytes)
 		fprintf(file, "<td class=\"n\">%lld", (long long)units);
 }
 
-static void put_head(FILE *file, const char *const *names, size_t count, const char *labelled)
+/* The columns from `numbers` on are numbers. */
+static void put_head(FILE *file, const char *const *names, size_t count, size_t numbers,
+		     const char *labelled)
 {
 	fprintf(file, "<table aria-labelledby=\"%s\"><thead><tr>", labelled);
 	for (size_t i = 0; i < count; i++)
-		fprintf(file, "<th scope=\"col\"%s>%s", i > 1 ? " class=\"n\"" : "", names[i]);
+		fprintf(file, "<th scope=\"col\"%s>%s", i >= numbers ? " class=\"n\"" : "",
+			names[i]);
 	fputs("</thead><tbody>", file);
 }
 
@@ -73,14 +76,14 @@ static void put_holders(FILE *file, const struct gt_rows *rows, const struct gt_
 	gt_apportion(bytes, rows->count, gt_unit_bytes(unit), total, units);
 	gt_apportion(bytes, rows->count, state->bytes >= 100 ? (int64_t)(state->bytes / 100) : 1,
 		     100, shares);
-	put_head(file, names, 4, "holders-title");
+	put_head(file, names, 4, 2, "holders-title");
 	for (size_t i = 0; i < rows->count; i++) {
 		fprintf(file,
 			"<tr data-testid=\"holders-row\" data-bytes=\"%lld\"><th "
 			"scope=\"row\"><code>",
 			(long long)bytes[i]);
 		gt_page_put(file, rows->rows[i].label.text);
-		fputs("</code><td>", file);
+		fputs("</code><td class=\"cat\">", file);
 		gt_page_put(file, rows->rows[i].category ? gt_category_name(rows->rows[i].category)
 				  : rows->rows[i].torch	 ? ""
 							 : "driver");
@@ -103,7 +106,7 @@ static void put_ledger(FILE *file, const json_t *ledger, enum gt_unit unit)
 	const json_t *rows = json_object_get(ledger, "rows");
 
 	fputs("<h2 id=\"ledger-title\">The whole device</h2>", file);
-	put_head(file, names, 4, "ledger-title");
+	put_head(file, names, 4, 3, "ledger-title");
 	for (size_t i = 0; i < json_array_size(rows); i++) {
 		const json_t *row = json_array_get(rows, i);
 		json_int_t bytes = json_integer_value(json_array_get(row, 3));
@@ -127,7 +130,7 @@ static void put_remedies(FILE *file, const json_t *oom, enum gt_unit unit)
 	const json_t *rows = json_object_get(oom, "remedies");
 
 	fputs("<h2 id=\"oom-title\">Enough?</h2>", file);
-	put_head(file, names, 3, "oom-title");
+	put_head(file, names, 3, 2, "oom-title");
 	for (size_t i = 0; i < json_array_size(rows); i++) {
 		const json_t *row = json_array_get(rows, i);
 		json_int_t bytes = json_integer_value(json_object_get(row, "bytes"));

@@ -184,6 +184,20 @@ function nextTheme() {
 	setTheme(THEMES[(now + 1) % THEMES.length]);
 }
 
+/* Paper is narrower than the screen: what was drawn for the one is scaled to the other. */
+function scaleForPrint(on) {
+	const frame = $("timeline");
+	frame.style.aspectRatio = on ? frame.clientWidth + " / " + frame.clientHeight : "";
+	frame.style.height = on ? "auto" : "";
+	for (const id of ["overlay", "flame", "steps"]) {
+		const svg = $(id), box = svg.getBoundingClientRect();
+		if (on && box.width)
+			svg.setAttribute("viewBox", "0 0 " + box.width + " " + box.height);
+		else
+			svg.removeAttribute("viewBox");
+	}
+}
+
 /* ---- print: light, whole width, layers as paths ---- */
 
 function print(on) {
@@ -191,6 +205,7 @@ function print(on) {
 		return;
 	plot.printing = on;
 	document.body.classList.toggle("printing", on);
+	scaleForPrint(on);
 	if (on) {
 		plot.theme = $("theme").dataset.name || "auto";
 		setTheme("light");

@@ -168,7 +168,8 @@ function drawTimeline() {
 		context.fillRect(box.x0, Math.round(yOf(bytes, box)), box.x1 - box.x0, 1);
 	eachRun(plot.columns, (from, to) => fillColumn(context, plot.columns, from, to, groups, fills, box));
 	plot.draws.push(performance.now() - begin);
-	$("split-note").hidden = plot.columns.exact.every((exact, c) => exact || plot.columns.slice[c] < 0);
+	const pale = plot.columns.exact.reduce((count, exact, c) => count + (!exact && plot.columns.slice[c] >= 0), 0);
+	$("split-note").hidden = pale < 3; /* nobody sees fewer */
 	$("split-note").textContent = "Pale: the height is exact, the split is that of the nearest recorded instant." +
 		" Slate: not split at this zoom.";
 	drawOverlay(box, groups);

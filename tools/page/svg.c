@@ -6,6 +6,7 @@
 #include "page/build.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include "model/xalloc.h"
 #include "out/number.h"
 
@@ -31,6 +32,7 @@ struct drawing {
 	const struct gt_page_history *history;
 	const uint8_t *categories; /* by shown spot */
 	struct column columns[COLUMNS];
+	int64_t last[COLUMNS][GT_CATEGORIES]; /* at the end of a column */
 	uint64_t from, to, top;
 };
 
@@ -67,10 +69,17 @@ static void fill_columns(struct drawing *drawing)
 			bytes[drawing->categories[chain->shifts[at].shown]] +=
 				chain->shifts[at].bytes;
 		keep_highest(drawing, chain->instants[row].us, bytes);
+		memcpy(drawing->last[column_at(drawing, chain->instants[row].us)], bytes,
+		       sizeof(bytes));
 	}
-	for (size_t i = 1; i < COLUMNS; i++)
-		if (!drawing->columns[i].any)
-			drawing->columns[i] = drawing->columns[i - 1];
+	for (size_t i = 1; i < COLUMNS; i++) {
+		struct column *column = &drawing->columns[i];
+
+		if (column->any)
+			continue;
+		memcpy(column->bytes, drawing->last[i - 1], sizeof(column->bytes));
+		memcpy(drawing->last[i], drawing->last[i - 1], sizeof(column->bytes));
+	}
 }
 
 static double y_of(const struct drawing *drawing, int64_t bytes)

@@ -36,7 +36,7 @@ function cutRows(rows, total) {
 
 /* Of the column of lines; the others have widths of their own. */
 function lineWidth() {
-	return $("side").clientWidth - 122 - 54 - (comparison() ? 2 * 54 : 40) - 8;
+	return $("side").clientWidth - 122 - 58 - (comparison() ? 2 * 58 : 40) - 8;
 }
 
 function lineCell(row, withSource) {
