@@ -288,6 +288,24 @@ static const struct gt_command commands[] = {
 			    "  gputrace snapshot --budget 50M run.gtrace\n",
 	},
 	{
+		.name = "export",
+		.run = gt_cmd_export,
+		.options = GT_OPT_EXPORT | GT_OPT_AT | GT_OPT_PART | GT_OPT_LEVEL | GT_OPT_POINTS |
+			   GT_OPT_DEVICE | GT_OPT_RANK | GT_OPT_OUTPUT | GT_OPT_PARTIAL,
+		.operands = FILES,
+		.min_operands = 1,
+		.max_operands = ANY,
+		.summary = "a file for other tools: pprof, Perfetto, SQL, flame graphs",
+		.text = "Stacks with what they hold at a moment (folded, pprof, speedscope; --at,\n"
+			"default peak), every block with its life and line (sqlite, csv), memory\n"
+			"over time (chrome: ui.perfetto.dev), counters (openmetrics). Sums are\n"
+			"those of the other commands. To standard output without -o FILE.",
+		.examples =
+			"  gputrace export --format pprof run.gtrace -o run.pb.gz\n"
+			"  gputrace export --format folded --at end run.gtrace | flamegraph.pl\n"
+			"  gputrace export --format sqlite traces/ -o run.db\n",
+	},
+	{
 		.name = "dump",
 		.main = gt_cmd_dump,
 		.summary = "raw events, definitions and lanes; --check: is the trace sound?",

@@ -49,6 +49,8 @@ enum {
 	GT_OPT_NTH = 1 << 25,
 	GT_OPT_RANK = 1 << 26,
 	GT_OPT_TORCH = 1 << 27,
+	GT_OPT_EXPORT = 1 << 28,
+	GT_OPT_WATCH = 1 << 29,
 };
 
 /* Those of every command that prints a table. */
@@ -90,6 +92,8 @@ struct gt_args {
 	uint64_t wanted;		 /* --for: bytes; 0 = not given */
 	const char *why;		 /* address, or line of a row; NULL = not given */
 	const char *dir, *ring, *stacks; /* run: passed on */
+	const char *exported;		 /* export: the format's name; NULL = not given */
+	const char *watch;		 /* metrics: a directory; NULL = not given */
 	enum gt_frames frames;		 /* which half of a stack */
 	bool full;			 /* frames of libraries too */
 	bool tree, pack, remedies, torch;
@@ -131,6 +135,7 @@ int gt_cmd_diff(struct gt_args *args);
 int gt_cmd_compare(struct gt_args *args);
 int gt_cmd_plan(struct gt_args *args);
 int gt_cmd_snapshot(struct gt_args *args);
+int gt_cmd_export(struct gt_args *args);
 int gt_cmd_doctor(struct gt_args *args);
 int gt_cmd_dump(int argc, char **argv);
 

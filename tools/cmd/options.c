@@ -274,6 +274,12 @@ static int parse_torch(struct gt_args *args, const char *value)
 	return 0;
 }
 
+static int parse_exported(struct gt_args *args, const char *value)
+{
+	args->exported = value;
+	return *value ? 0 : -1;
+}
+
 static int parse_tree(struct gt_args *args, const char *value)
 {
 	(void)value;
@@ -471,6 +477,8 @@ static const struct option_row options[] = {
 	{GT_OPT_DEVICE, "mine", 0, "GLOB", "which Python files are yours (src/*, */lib/mine/*)",
 	 parse_mine},
 	{GT_OPT_RANK, "rank", 0, "N", "only the processes with RANK=N", parse_only_rank},
+	{GT_OPT_EXPORT, "format", 'f', "FORMAT",
+	 "chrome|pprof|folded|speedscope|sqlite|openmetrics|csv", parse_exported},
 	{GT_OPT_FORMAT, "format", 'f', "FORMAT", "text (default), json, csv or md", parse_format},
 	{GT_OPT_ALL, "all", 'a', NULL, "never cut the answer to the screen", parse_all},
 	{GT_OPT_OUTPUT, "output", 'o', "FILE", "write there", parse_output},
@@ -506,12 +514,12 @@ static void make_getopt(const struct gt_command *command, struct option *longs, 
 	strcpy(shorts, "h");
 }
 
-static const struct option_row *row_of(int value)
+static const struct option_row *row_of(const struct gt_command *command, int value)
 {
 	if (value >= LONG_BASE)
 		return &options[value - LONG_BASE];
 	for (size_t i = 0; i < OPTIONS; i++)
-		if (options[i].letter == value)
+		if (options[i].letter == value && command->options & options[i].bit)
 			return &options[i];
 	return NULL;
 }
@@ -529,7 +537,7 @@ static int bad_option(const struct gt_command *command, int value, char **argv)
 
 static int take_option(const struct gt_command *command, int value, struct gt_args *args)
 {
-	const struct option_row *row = row_of(value);
+	const struct option_row *row = row_of(command, value);
 
 	if (row->parse(args, optarg) == 0)
 		return -1;

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * pprof: a protobuf message, gzipped. Only four wire rules are needed (varints, lengths, tags and
+ * nesting), so the encoder is here; the numbers of the fields are those of profile.proto. Parts of a
+ * message may come in any order: a location, a function or a text is written when first met, ahead of
+ * the sample that names it, so that nothing but their numbers is kept.
+ *
+ * alloc_* are totals of the run. inuse_objects is left out where single blocks are not known (the
+ * history of that moment is gone): 0 would be a number. Called from the table.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uthash.h>
+#include <zlib.h>
+#include "export/samples.h"
+#include "model/label.h"
+#include "model/xalloc.h"
+#include "out/out.h"
+
+/* Numbers of fields. */
+enum field {
+	PROFILE_SAMPLE_TYPE = 1,
+	PROFILE_SAMPLE = 2,
+	PROFILE_MAPPING = 3,
+	PROFILE_LOCATION = 4,
+	PROFILE_FUNCTION = 5,
+	PROFILE_STRING = 6,
+	PROFILE_TIME = 9,
+	PROFILE_DURATION = 10,
+	PROFILE_DEFAULT_TYPE = 14,
+	TYPE_TYPE = 1,
+	TYPE_UNIT = 2,
+	SAMPLE_LOCATION = 1,
+	SAMPLE_VALUE = 2,
+	SAMPLE_LABEL = 3,
+	LABEL_KEY = 1,
+	LABEL_TEXT = 2,
+	LABEL_NUMBER = 3,
+	MAPPING_ID = 1,
+	MAPPING_FILE = 5,
+	MAPPING_HAS_FUNCTIONS = 7,
+	MAPPING_HAS_INLINES = 10,
+	LOCATION_ID = 1,
+	LOCATION_MAPPING = 2,
+	LOCATION_LINE = 4,
+	LINE_FUNCTION = 1,
+	LINE_LINE = 2,
+	FUNCTION_ID = 1,
+	FUNCTION_NAME = 2,
+	FUNCTION_FILE = 4,
+};
+
+struct bytes { /* a message being made */
+	uint8_t *data;
+	size_t length, room;
+};
+
+struct number { /* of a text, mapping, function or location */
+	uint64_t number;
+	UT_hash_handle hh;
+	char key[];
+};
+
+struct profile {
+	gzFile out;
+	bool bad;
+	bool counted; /* inuse_objects is known */
+	struct number *texts, *mappings, *functions, *locations;
+};
+
+/* ---- wire ------------------------------------------------------------------------------------ */
+
+static void put(struct bytes *to, const void *data, size_t length)
+{
+	if (to->length + length > to->room) {
+		to->room = 2 * (to->length + length);
+		to->data = gt_xrealloc(to->data, to->room, 1);
+	}
+	if (length)
+		memcpy(to->data + to->length, data, length);
+	to->length += length;
+}
+
+static void put_varint(struct bytes *to, uint64_t value)
+{
+	uint8_t text[10];
+	size_t length = 0;
+
+	for (; value >= 0x80; value >>= 7)
+		text[length++] = (uint8_t)(value | 0x80);
+	text[length++] = (uint8_t)value;
+	put(to, text, length);
+}
+
+static void put_number(struct bytes *to, unsigned int field, uint64_t value)
+{
+	put_varint(to, (uint64_t)field << 3);
+	put_varint(to, value);
+}
+
+static void put_data(struct bytes *to, unsigned int field, const void *data, size_t length)
+{
+	put_varint(to, (uint64_t)field << 3 | 2);
+	put_varint(to, length);
+	put(to, data, length);
+}
+
+/* The inner message, which it frees, becomes a field of the outer one. */
+static void put_message(struct bytes *to, unsigned int field, struct bytes *inner)
+{
+	put_data(to, field, inner->data, inner->length);
+	free(inner->data);
+	*inner = (struct bytes){0};
+}
+
+/* A field of the profile itself goes out at once. */
+static void emit(struct profile *profile, struct bytes *field)
+{
+	if (field->length && gzwrite(profile->out, field->data, (unsigned int)field->length) <= 0)
+		profile->bad = true;
+	free(field->data);
+	*field = (struct bytes){0};
+}
+
+static void emit_message(struct profile *profile, unsigned int field, struct bytes *inner)
+{
+	struct bytes outer = {0};
+
+	put_message(&outer, field, inner);
+	emit(profile, &outer);
+}
+
+/* ---- numbers --------------------------------------------------------------------------------- */
+
+/* The number of a key; *ret_new: it was not there, and the caller writes what it stands for. */
+static uint64_t number_of(struct number **table, uint64_t first, const void *key, size_t length,
+			  bool *ret_new)
+{
+	struct number *number;
+
+	HASH_FIND(hh, *table, key, length, number);
+	*ret_new = !number;
+	if (number)
+		return number->number;
+	number = gt_xcalloc(1, sizeof(*number) + length + 1);
+	number->number = first + HASH_COUNT(*table);
+	memcpy(number->key, key, length);
+	HASH_ADD(hh, *table, key, length, number);
+	return number->number;
+}
+
+static void clear(struct number *table)
+{
+	struct number *number, *next;
+
+	HASH_ITER(hh, table, number, next) {
+		HASH_DEL(table, number);
+		free(number);
+	}
+}
+
+static uint64_t text_number(struct profile *profile, const char *text)
+{
+	struct bytes field = {0};
+	bool new;
+	uint64_t number = number_of(&profile->texts, 0, text, strlen(text), &new);
+
+	if (new) {
+		put_data(&field, PROFILE_STRING, text, strlen(text));
+		emit(profile, &field);
+	}
+	return number;
+}
+
+static uint64_t mapping_number(struct profile *profile, const char *module)
+{
+	struct bytes mapping = {0};
+	uint64_t file = text_number(profile, module), number;
+	bool new;
+
+	if (!*module)
+		return 0;
+	number = number_of(&profile->mappings, 1, &file, sizeof(file), &new);
+	if (!new)
+		return number;
+	put_number(&mapping, MAPPING_ID, number);
+	put_number(&mapping, MAPPING_FILE, file);
+	/* Names are in the profile: nobody needs to look for them again. */
+	for (unsigned int field = MAPPING_HAS_FUNCTIONS; field <= MAPPING_HAS_INLINES; field++)
+		put_number(&mapping, field, 1);
+	emit_message(profile, PROFILE_MAPPING, &mapping);
+	return number;
+}
+
+static uint64_t function_number(struct profile *profile, const struct gt_frame *frame)
+{
+	struct bytes function = {0};
+	uint64_t key[2] = {text_number(profile, frame->function),
+			   text_number(profile, frame->file)};
+	bool new;
+	uint64_t number = number_of(&profile->functions, 1, key, sizeof(key), &new);
+
+	if (!new)
+		return number;
+	put_number(&function, FUNCTION_ID, number);
+	put_number(&function, FUNCTION_NAME, key[0]);
+	put_number(&function, FUNCTION_FILE, key[1]);
+	emit_message(profile, PROFILE_FUNCTION, &function);
+	return number;
+}
+
+static uint64_t location_number(struct profile *profile, const struct gt_frame *frame)
+{
+	struct bytes location = {0}, line = {0};
+	uint64_t key[3] = {function_number(profile, frame), mapping_number(profile, frame->module),
+			   (uint64_t)frame->line};
+	bool new;
+	uint64_t number = number_of(&profile->locations, 1, key, sizeof(key), &new);
+
+	if (!new)
+		return number;
+	put_number(&location, LOCATION_ID, number);
+	if (key[1])
+		put_number(&location, LOCATION_MAPPING, key[1]);
+	put_number(&line, LINE_FUNCTION, key[0]);
+	put_number(&line, LINE_LINE, key[2]);
+	put_message(&location, LOCATION_LINE, &line);
+	emit_message(profile, PROFILE_LOCATION, &location);
+	return number;
+}
+
+/* ---- samples --------------------------------------------------------------------------------- */
+
+static void put_stack(struct profile *profile, struct bytes *sample, struct gt_stack stack)
+{
+	static const struct gt_frame none = {"[no stack]", "", "", 0, GT_FRAME_MARKER};
+	struct bytes ids = {0};
+
+	for (size_t i = 0; i < stack.count; i++)
+		put_varint(&ids, location_number(profile, &stack.frames[i]));
+	if (!stack.count)
+		put_varint(&ids, location_number(profile, &none));
+	put_message(sample, SAMPLE_LOCATION, &ids);
+}
+
+static void put_label(struct profile *profile, struct bytes *sample, const char *key,
+		      const char *text)
+{
+	struct bytes label = {0};
+
+	put_number(&label, LABEL_KEY, text_number(profile, key));
+	put_number(&label, LABEL_TEXT, text_number(profile, text));
+	put_message(sample, SAMPLE_LABEL, &label);
+}
+
+static void put_pid(struct profile *profile, struct bytes *sample, uint32_t pid)
+{
+	struct bytes label = {0};
+
+	put_number(&label, LABEL_KEY, text_number(profile, "pid"));
+	put_number(&label, LABEL_NUMBER, pid);
+	put_message(sample, SAMPLE_LABEL, &label);
+}
+
+static void emit_sample(struct profile *profile, const struct gt_export_place *place,
+			const struct gt_sample *from)
+{
+	struct bytes sample = {0}, values = {0};
+	char device[24];
+
+	put_stack(profile, &sample, gt_symbols_stack(place->symbols, from->native, from->python));
+	put_varint(&values, from->ever_count);
+	put_varint(&values, from->ever);
+	if (profile->counted)
+		put_varint(&values, from->count);
+	put_varint(&values, from->bytes);
+	put_message(&sample, SAMPLE_VALUE, &values);
+	if (from->category)
+		put_label(profile, &sample, "category", gt_category_name(from->category));
+	put_label(profile, &sample, "level", gt_space_name(from->space));
+	put_label(profile, &sample, "owner", gt_symbols_owner(place->symbols, from->native));
+	/* As text: readers take a number of 0 for no label. */
+	snprintf(device, sizeof(device), "GPU %d", place->lane->device);
+	put_label(profile, &sample, "device", device);
+	put_pid(profile, &sample, place->trace->header.pid);
+	emit_message(profile, PROFILE_SAMPLE, &sample);
+}
+
+static void emit_type(struct profile *profile, const char *type, const char *unit)
+{
+	struct bytes message = {0};
+
+	put_number(&message, TYPE_TYPE, text_number(profile, type));
+	put_number(&message, TYPE_UNIT, text_number(profile, unit));
+	emit_message(profile, PROFILE_SAMPLE_TYPE, &message);
+}
+
+/* The first mapping gives the profile its name: the program's, not that of some library. */
+static void emit_name(struct profile *profile, const char *comm)
+{
+	char *safe = gt_escape(comm);
+
+	mapping_number(profile, safe);
+	free(safe);
+}
+
+static void emit_head(struct profile *profile, const struct gt_export *export)
+{
+	struct bytes fields = {0};
+
+	profile->counted = true;
+	for (size_t i = 0; i < export->count; i++)
+		profile->counted &= export->places[i].state.blocks_known;
+	text_number(profile, ""); /* number 0, by definition */
+	emit_type(profile, "alloc_objects", "count");
+	emit_type(profile, "alloc_space", "bytes");
+	if (profile->counted)
+		emit_type(profile, "inuse_objects", "count");
+	emit_type(profile, "inuse_space", "bytes");
+	if (export->count)
+		emit_name(profile, export->places[0].trace->header.comm);
+	put_number(&fields, PROFILE_DEFAULT_TYPE, text_number(profile, "inuse_space"));
+	if (export->count) {
+		const struct gt_export_place *place = export->places;
+
+		put_number(&fields, PROFILE_TIME,
+			   (place->trace->header.real_us + place->state.us) * 1000);
+		put_number(&fields, PROFILE_DURATION, place->trace->last_us * 1000);
+	}
+	emit(profile, &fields);
+}
+
+static int open_output(struct profile *profile, const struct gt_export *export,
+		       struct gt_error *err)
+{
+	int fd = fflush(export->file) ? -1 : dup(fileno(export->file));
+
+	profile->out = fd < 0 ? NULL : gzdopen(fd, "wb");
+	if (profile->out)
+		return 0;
+	if (fd >= 0)
+		close(fd);
+	err->status = 3;
+	snprintf(err->text, sizeof(err->text), "pprof: %s", strerror(errno));
+	return -1;
+}
+
+int gt_export_pprof(const struct gt_export *export, struct gt_error *err)
+{
+	struct profile profile = {0};
+
+	if (open_output(&profile, export, err))
+		return -1;
+	emit_head(&profile, export);
+	for (size_t p = 0; p < export->count; p++) {
+		const struct gt_export_place *place = &export->places[p];
+		struct gt_samples samples = gt_samples_of(place, export->total, true);
+
+		for (size_t i = 0; i < samples.count; i++)
+			emit_sample(&profile, place, &samples.samples[i]);
+		gt_samples_clear(&samples);
+	}
+	clear(profile.texts);
+	clear(profile.mappings);
+	clear(profile.functions);
+	clear(profile.locations);
+	if (gzclose(profile.out) == Z_OK && !profile.bad)
+		return 0;
+	err->status = 3;
+	snprintf(err->text, sizeof(err->text), "pprof: not everything was written: %s",
+		 strerror(errno));
+	return -1;
+}
