@@ -150,14 +150,9 @@ static uint32_t sysv_find(const struct gt_object *o, const char *name)
 	return found;
 }
 
-static uint32_t find(const struct gt_object *o, const char *name)
-{
-	return o->gnu_hash ? gnu_find(o, name) : sysv_find(o, name);
-}
-
 void *gt_elf_symbol(const struct gt_object *o, const char *name)
 {
-	uint32_t i = find(o, name);
+	uint32_t i = o->gnu_hash ? gnu_find(o, name) : sysv_find(o, name);
 
 	return i ? (void *)(o->base + o->symbols[i].st_value) : NULL;
 }
@@ -170,8 +165,7 @@ static bool holds(const struct gt_object *o, uint64_t addr)
 struct search {
 	const char *soname, *name;
 	uint64_t pc;
-	uint64_t size; /* of what was found */
-	bool behind;   /* our own object has been passed */
+	bool behind; /* our own object has been passed */
 	void *found, *any;
 };
 
@@ -199,16 +193,11 @@ void *gt_elf_next(const char *name)
 static bool visit_soname(const struct gt_object *o, void *arg)
 {
 	struct search *s = arg;
-	uint32_t i;
 
 	if (!same(o->soname, s->soname) || holds(o, (uint64_t)&here))
 		return false;
-	i = find(o, s->name);
-	if (!i)
-		return false;
-	s->found = (void *)(o->base + o->symbols[i].st_value);
-	s->size = o->symbols[i].st_size;
-	return true;
+	s->found = gt_elf_symbol(o, s->name);
+	return s->found != NULL;
 }
 
 void *gt_elf_in(const char *soname, const char *name)
@@ -216,16 +205,6 @@ void *gt_elf_in(const char *soname, const char *name)
 	struct search s = {.soname = soname, .name = name};
 
 	return gt_elf_each(visit_soname, &s) ? s.found : NULL;
-}
-
-uint64_t gt_elf_code(const char *soname, const char *name, uint64_t *ret_end)
-{
-	struct search s = {.soname = soname, .name = name};
-
-	if (!gt_elf_each(visit_soname, &s) || !s.size)
-		return 0;
-	*ret_end = (uint64_t)s.found + s.size;
-	return (uint64_t)s.found;
 }
 
 /* For each object that the caller needs, in its order: does it define the name? */

@@ -33,9 +33,6 @@ void *gt_elf_next(const char *name);
 /* The definition in the loaded object with this SONAME. */
 void *gt_elf_in(const char *soname, const char *name);
 
-/* The first byte of such a function and, in *ret_end, the one behind its last; 0 = not found. */
-uint64_t gt_elf_code(const char *soname, const char *name, uint64_t *ret_end);
-
 /*
  * The definition, other than ours, that code at pc was meant to reach: that of an object which the
  * code's own object names as needed, else the first that is loaded.

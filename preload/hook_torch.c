@@ -84,8 +84,6 @@ void gt_torch_forget(void)
 
 static void block_allocated(const struct gt_regs *regs, int device, void *ptr, int64_t size)
 {
-	gt_autograd_find();
-
 	struct gt_alloc a = {
 		.device = device,
 		.space = GT_SPACE_TORCH,

@@ -190,8 +190,6 @@ static inline struct gt_where gt_where_capture(const struct gt_regs *regs)
 		return (struct gt_where){0, 0};
 	return gt_where_walk(regs);
 }
-/* PyTorch is there: from now on stacks of its autograd say which node they are of. */
-void gt_autograd_find(void);
 /* Its Python half: the innermost node, 0 when no Python code is running in this thread. */
 uint32_t gt_python_capture(void);
 void gt_python_start(void);	 /* looks for the interpreter; from gt_stacks_start */

@@ -155,21 +155,6 @@ static uint32_t capture(struct gt_stack *s, const struct gt_regs *regs)
 	return intern(s, kept, how, own);
 }
 
-/* The stack, said to be of the node that autograd evaluates: two nodes that are no frames. */
-static uint32_t of_autograd(struct gt_stack *s, uint32_t node)
-{
-	uint64_t class = gt_autograd_class(s);
-	uint32_t id = 0;
-
-	if (!class || s->n + 2 > s->depth)
-		return node;
-	s->frames[s->n].pc = class + 1;
-	s->frames[s->n + 1].pc = GT_PC_CLASS;
-	gt_chain_extend(s->frames, s->chain, s->n, s->n + 2);
-	id = gt_nodes_intern(s->frames, s->chain, s->n + 2);
-	return id ? id : node;
-}
-
 static uint32_t native(const struct gt_regs *regs)
 {
 	struct gt_stack *s = my_stack();
@@ -178,8 +163,6 @@ static uint32_t native(const struct gt_regs *regs)
 	if (s && !s->busy) {
 		s->busy = true;
 		node = capture(s, regs);
-		if (gt_load(&gt_autograd_known) && s->autograd != GT_AUTOGRAD_NONE)
-			node = of_autograd(s, node);
 		s->busy = false;
 	}
 	if (gt_unlikely(!node))

@@ -96,8 +96,6 @@ enum gt_unwound {
 	GT_UNWOUND_OTHER,   /* met a frame that needs a complete unwinder */
 };
 
-enum gt_autograd { GT_AUTOGRAD_UNKNOWN, GT_AUTOGRAD_ENGINE, GT_AUTOGRAD_NONE };
-
 /*
  * A thread's last stack and working space, in its own mapping. frames and chain are root first, so
  * that the tail that two stacks share keeps its place.
@@ -111,8 +109,7 @@ struct gt_stack {
 	uint32_t node;			 /* of the whole */
 	uint32_t pushed;		 /* frames of scratch in use */
 	bool busy;
-	uint8_t autograd; /* enum gt_autograd: does the thread run its engine? */
-	size_t mapped;	  /* bytes, this struct and the arrays */
+	size_t mapped; /* bytes, this struct and the arrays */
 	struct gt_frame *frames;
 	uint64_t *chain;
 	struct gt_frame *scratch; /* innermost first */
@@ -127,13 +124,6 @@ enum gt_unwound gt_walk(struct gt_stack *s, const struct gt_regs *regs, uint32_t
 void gt_rules_clear(void);
 void gt_rules_forget(void);	  /* in a forked child */
 bool gt_rule_is_end(uint64_t pc); /* the outermost frame returns nowhere */
-
-/* ---- autograd.c ------------------------------------------------------------------------------ */
-
-extern bool gt_autograd_known; /* the engine is in the process */
-
-/* The class of the node being evaluated, as the address of its table; 0 = none. Engine known. */
-uint64_t gt_autograd_class(struct gt_stack *s);
 
 /* ---- stack_native.c -------------------------------------------------------------------------- */
 

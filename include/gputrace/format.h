@@ -453,12 +453,6 @@ struct gt_rec_unload {
 #define GT_PC_TRUNCATED	 1ull /* outer frames beyond the depth limit are missing */
 #define GT_PC_INCOMPLETE 2ull /* the unwinder could not go on */
 
-/*
- * Innermost marker: the node that it stands on is no frame either. Its pc - 1 is the table of the
- * class (C++ vtable) of the autograd node that PyTorch was evaluating; the stack begins behind it.
- */
-#define GT_PC_CLASS 3ull
-
 struct gt_rec_node { /* a frame of a native stack: path in a tree, root = outermost */
 	struct gt_rec rec;
 	uint32_t id;	 /* from 1, in order */

@@ -156,23 +156,39 @@ static bool put_chain(FILE *text, struct gt_stack stack, enum form form)
 	return count > 0;
 }
 
-/* The name of an autograd node in a frame: "AddmmBackward0::apply"; NULL = it has none. */
-static const char *node_in(const struct gt_frame *frame)
-{
-	static const char generated[] = "torch::autograd::generated::", marker[] = "[node ";
+/* What the engine itself asks for, after a node has returned. */
+static const struct {
+	const char *prefix, *name;
+} engine_steps[] = {
+	{"torch::autograd::InputBuffer::", "a sum of gradients"},
+	{"torch::autograd::validate_outputs", "a broadcast"},
+};
 
-	if (strncmp(frame->function, generated, sizeof(generated) - 1) == 0)
-		return frame->function + sizeof(generated) - 1;
-	if (frame->kind == GT_FRAME_MARKER &&
-	    strncmp(frame->function, marker, sizeof(marker) - 1) == 0)
-		return frame->function + sizeof(marker) - 1;
+/* The operation that a frame of autograd stands for: "Addmm" of AddmmBackward0::apply. Or NULL. */
+static const char *operation_in(const char *function, int *ret_length)
+{
+	static const char prefix[] = "torch::autograd::generated::";
+	const char *end = strstr(function, "Backward");
+
+	if (strncmp(function, prefix, sizeof(prefix) - 1) == 0 && end) {
+		function += sizeof(prefix) - 1;
+		*ret_length = (int)(end - function);
+		return function;
+	}
+	for (size_t i = 0; i < sizeof(engine_steps) / sizeof(engine_steps[0]); i++) {
+		const char *name = engine_steps[i].name;
+
+		if (strncmp(function, engine_steps[i].prefix, strlen(engine_steps[i].prefix)))
+			continue;
+		*ret_length = (int)strlen(name);
+		return name;
+	}
 	return NULL;
 }
 
 /*
- * Backward runs on a thread of its own. The operation whose gradient it computes is "Addmm" of the
- * node AddmmBackward0; where nothing better is known, "" for a stack that is backward at all. NULL:
- * it is not.
+ * Backward runs on a thread of its own. The operation whose gradient it computes; where nothing
+ * better is known, "" for a stack that is backward at all. NULL: it is not.
  */
 static const char *operation(struct gt_stack stack, int *ret_length)
 {
@@ -180,14 +196,12 @@ static const char *operation(struct gt_stack stack, int *ret_length)
 
 	*ret_length = 0;
 	for (size_t i = 0; i < stack.count; i++) {
-		const char *name = node_in(&stack.frames[i]);
-		const char *end = name ? strstr(name, "Backward") : NULL;
+		const char *function = stack.frames[i].function;
+		const char *name = operation_in(function, ret_length);
 
-		if (end) {
-			*ret_length = (int)(end - name);
+		if (name)
 			return name;
-		}
-		if (strcmp(stack.frames[i].function, "torch::autograd::Engine::thread_main") == 0)
+		if (strcmp(function, "torch::autograd::Engine::thread_main") == 0)
 			found = "";
 	}
 	return found;

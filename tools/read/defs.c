@@ -140,7 +140,7 @@ static bool module_holds(const struct defs *d, size_t module, uint64_t pc)
 /* The module mapped at a return address now; the youngest when ranges overlap. */
 static uint32_t module_at(struct defs *d, uint64_t pc)
 {
-	if (pc <= GT_PC_CLASS)
+	if (pc <= GT_PC_INCOMPLETE)
 		return 0;
 	pc--;
 	if (d->last_module && module_holds(d, d->last_module, pc))
@@ -155,19 +155,6 @@ static uint32_t module_at(struct defs *d, uint64_t pc)
 }
 
 /* parent < id makes every chain end: nobody who follows one needs to count its steps. */
-/* A class's table is data, which lies behind the code of its own module, before any other's. */
-static uint32_t module_before(const struct defs *d, uint64_t address)
-{
-	const struct gt_module *modules = d->trace->modules;
-	size_t found = 0;
-
-	for (size_t i = 0; i < d->mapped_count; i++)
-		if (modules[d->mapped[i]].start <= address &&
-		    (!found || modules[d->mapped[i]].start >= modules[found].start))
-			found = d->mapped[i];
-	return (uint32_t)found;
-}
-
 static const char *add_node(struct defs *d, const void *rec, const uint8_t *text, size_t room)
 {
 	const struct gt_rec_node *r = rec;
@@ -183,10 +170,6 @@ static const char *add_node(struct defs *d, const void *rec, const uint8_t *text
 	node->pc = r->pc;
 	node->parent = r->parent;
 	node->module = module_at(d, r->pc);
-	if (r->pc == GT_PC_CLASS) {
-		node = &d->trace->nodes[r->parent];
-		node->module = module_before(d, node->pc - 1);
-	}
 	return NULL;
 }
 

@@ -9,8 +9,6 @@
  * do not tell. Both stacks are matched from the innermost call outwards; there they agree even if
  * outer frames are missing, as below a greenlet or in a stack cut at the depth limit.
  */
-#define _GNU_SOURCE
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,7 +47,7 @@ static void add(struct gt_known_list *list, const struct gt_known *known, size_t
 
 static bool is_marker(uint64_t pc)
 {
-	return pc == GT_PC_TRUNCATED || pc == GT_PC_INCOMPLETE || pc == GT_PC_CLASS;
+	return pc == GT_PC_TRUNCATED || pc == GT_PC_INCOMPLETE;
 }
 
 void gt_known_marker(struct gt_known_list *list, const char *text)
@@ -65,50 +63,6 @@ void gt_known_marker(struct gt_known_list *list, const char *text)
 static void add_marker(struct gt_known_list *list, uint64_t pc)
 {
 	gt_known_marker(list, pc == GT_PC_TRUNCATED ? "[truncated]" : "[incomplete]");
-}
-
-/* ---- autograd's node ------------------------------------------------------------------------- */
-
-static uint32_t caller(const struct gt_trace *trace, uint32_t id)
-{
-	return trace->nodes[id].parent < id ? trace->nodes[id].parent : 0;
-}
-
-uint32_t gt_merge_begin(const struct gt_trace *trace, uint32_t native)
-{
-	if (native >= trace->node_count)
-		return 0;
-	if (trace->nodes[native].pc != GT_PC_CLASS)
-		return native;
-	return caller(trace, caller(trace, native));
-}
-
-/* Of "vtable for torch::autograd::generated::AddmmBackward0" the last part. */
-static const char *last_part(const char *table)
-{
-	const char *end = table + strcspn(table, "<"), *from = end;
-
-	while (from > table && from[-1] != ':' && from[-1] != ' ')
-		from--;
-	return from;
-}
-
-/* What the stack is of, where that was recorded. */
-static void place_node(struct merge *m, uint32_t native)
-{
-	const struct gt_node *class;
-	struct gt_named named;
-	char *name;
-
-	if (native >= m->trace->node_count || m->trace->nodes[native].pc != GT_PC_CLASS)
-		return;
-	class = &m->trace->nodes[caller(m->trace, native)];
-	named = gt_naming_at(m->naming, class->module, class->pc);
-	if (!named.count || !named.known[0].named ||
-	    asprintf(&name, "[node %s]", last_part(named.known[0].frame.function)) < 0)
-		return;
-	gt_known_marker(m->list, gt_text_clean(m->text, name, strlen(name)));
-	free(name);
 }
 
 /* ---- Python frames ------------------------------------------------------------------------- */
@@ -288,6 +242,11 @@ static bool look(struct merge *m, uint32_t id, struct gt_named *ret)
 	return ret->count > 0;
 }
 
+static uint32_t caller(const struct gt_trace *trace, uint32_t id)
+{
+	return trace->nodes[id].parent < id ? trace->nodes[id].parent : 0;
+}
+
 /* How often the interpreter's evaluation function stands in the stack, and is the stack whole? */
 static void count_evaluations(struct merge *m, uint32_t native)
 {
@@ -323,14 +282,13 @@ void gt_merge_frames(const struct gt_trace *trace, struct gt_naming *naming, str
 {
 	struct merge m = {.trace = trace, .naming = naming, .text = text, .list = list};
 
-	uint32_t begin = gt_merge_begin(trace, native);
-
 	begin_python(&m, python);
+	if (native >= trace->node_count)
+		native = 0;
 	m.replacing = m.python != 0;
 	if (m.replacing)
-		count_evaluations(&m, begin);
+		count_evaluations(&m, native);
 	m.known = m.evaluations > 0;
-	walk(&m, begin);
+	walk(&m, native);
 	place_rest(&m);
-	place_node(&m, native);
 }

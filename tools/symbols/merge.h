@@ -14,9 +14,6 @@ struct gt_known_list { /* a stack, innermost first */
 void gt_merge_frames(const struct gt_trace *trace, struct gt_naming *naming, struct gt_text *text,
 		     uint32_t native, uint32_t python, struct gt_known_list *list);
 
-/* The innermost frame of a native stack: its own node, but behind what says whose stack it is. */
-uint32_t gt_merge_begin(const struct gt_trace *trace, uint32_t native);
-
 /* A frame of Python; text owns its names. */
 struct gt_known gt_merge_python(const struct gt_trace *trace, struct gt_text *text,
 				const struct gt_pynode *node);

@@ -181,19 +181,12 @@ struct gt_object *gt_object_free(struct gt_object *object)
 
 /* ---- symbols ------------------------------------------------------------------------------- */
 
-/* The table of a C++ class, which stands for the class where autograd's nodes are recorded. */
-static bool names_class(unsigned int type, const char *name)
-{
-	return type == STT_OBJECT && strncmp(name, "_ZTV", 4) == 0;
-}
-
-static bool speaks(const GElf_Sym *sym, const char *name)
+static bool names_code(const GElf_Sym *sym, const char *name)
 {
 	unsigned int type = GELF_ST_TYPE(sym->st_info);
 
 	return name && name[0] && sym->st_shndx != SHN_UNDEF &&
-	       (type == STT_FUNC || type == STT_GNU_IFUNC || (type == STT_NOTYPE && sym->st_size) ||
-		names_class(type, name));
+	       (type == STT_FUNC || type == STT_GNU_IFUNC || (type == STT_NOTYPE && sym->st_size));
 }
 
 static int rank_of(const GElf_Sym *sym)
@@ -243,7 +236,7 @@ static void read_symbol(struct gt_object *object, int index)
 
 	symbol->name = dwfl_module_getsym_info(object->module, index, &sym, &symbol->address,
 					       &section, &elf, &bias);
-	if (!speaks(&sym, symbol->name))
+	if (!names_code(&sym, symbol->name))
 		return;
 	symbol->rank = rank_of(&sym);
 	symbol->sized = sym.st_size;

@@ -195,7 +195,7 @@ static bool may_own(const char *path)
 const char *gt_symbols_owner(struct gt_symbols *symbols, uint32_t native)
 {
 	const struct gt_trace *trace = symbols->trace;
-	uint32_t id = gt_merge_begin(trace, native);
+	uint32_t id = native;
 
 	while (id && id < trace->node_count) {
 		const struct gt_node *node = &trace->nodes[id];

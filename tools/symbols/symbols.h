@@ -13,7 +13,7 @@ enum gt_frame_kind {
 	GT_FRAME_NATIVE,
 	GT_FRAME_INLINE, /* inlined into the native frame that follows */
 	GT_FRAME_PYTHON,
-	GT_FRAME_MARKER, /* "[truncated]", "[node X]", "[called by]" ... in function */
+	GT_FRAME_MARKER, /* "[truncated]", "[incomplete]", "[called by]" in function */
 };
 
 struct gt_frame { /* all text is valid UTF-8, never NULL, may be "" */
