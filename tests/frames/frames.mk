@@ -12,7 +12,7 @@ check-frames: all $(FRAMES_TEST)/nest.so $(FRAMES_TEST)/split.so
 
 check-stacks:
 	$(Q)O=$(O) MAKE="$(MAKE)" LIMIT=1200 tests/check unwind unwind-mutants \
-		unwind-trace unwind-torch python-all frames
+		unwind-trace unwind-torch-all python-all frames
 
 $(FRAMES_TEST)/split.so: tests/frames/split.c
 	$(call say,CC,$@)

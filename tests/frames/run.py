@@ -504,10 +504,12 @@ def odd_snapshot(bench, path):
     with open(out, "rb") as file:
         for text in strings_of(pickle.load(file)):
             sane(text)
-    check = os.environ.get("VIZCHECK")
-    if not check:
-        return
-    done = subprocess.run([sys.executable, check, out], capture_output=True, timeout=120)
+
+
+def odd_snapshot_opens(bench):
+    check = os.environ["VIZCHECK"]
+    done = subprocess.run([sys.executable, check, os.path.join(bench.dir, "odd.pickle")], capture_output=True,
+                          timeout=120)
     equal(done.returncode, 0, "vizcheck: %r" % (done.stdout + done.stderr)[-300:])
 
 
@@ -631,6 +633,10 @@ def main():
     odd = odd_trace(bench)
     bench.case("odd-names", odd_names, odd)
     bench.case("odd-names-in-a-snapshot", odd_snapshot, odd)
+    if os.environ.get("VIZCHECK"):
+        bench.case("odd-names-vizcheck", odd_snapshot_opens)
+    else:
+        skip("odd-names-vizcheck", "VIZCHECK is not set")
     torch_cases(bench)
     return 1 if bench.bad else 0
 

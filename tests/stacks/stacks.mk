@@ -117,8 +117,10 @@ check-unwind-mutants: $(UNWIND_OBJ) $(STACK_MODULES)
 		MUTANT_LD='$(CXX) -rdynamic -pthread' tests/stacks/mutants $(T_STACKS)/mutant \
 		$(UNWIND_OBJ) -- $(STACK_MODULES) $(T_STACKS)
 
-.PHONY: check-unwind-torch
-check-unwind-torch: $(T_STACKS)/torch_check.so $(O)/libgputrace.so sim
-	$(Q)GT_BUILD=$(abspath $(O)) tests/stacks/torch_test $< $(O)/libgputrace.so
+# 20 rounds are more than 100,000 captures.
+.PHONY: check-unwind-torch check-unwind-torch-all
+check-unwind-torch-all: ROUNDS := 20
+check-unwind-torch check-unwind-torch-all: $(T_STACKS)/torch_check.so $(O)/libgputrace.so sim
+	$(Q)GT_BUILD=$(abspath $(O)) tests/stacks/torch_test $< $(O)/libgputrace.so $(ROUNDS)
 
 -include $(wildcard $(T_STACKS)/*.d)
