@@ -8,6 +8,9 @@
 static const struct gt_export_format formats[] = {
 	{"folded", GT_EXPORT_MOMENT, "flamegraph.pl, inferno, speedscope", gt_export_folded},
 	{"pprof", GT_EXPORT_MOMENT | GT_EXPORT_BINARY, "go tool pprof -http=:", gt_export_pprof},
+	{"speedscope", GT_EXPORT_MOMENT, "https://www.speedscope.app (it stays in your browser)",
+	 gt_export_speedscope},
+	{"csv", 0, "DuckDB, pandas, a spreadsheet", gt_export_csv},
 };
 
 #define FORMATS (sizeof(formats) / sizeof(formats[0]))

@@ -54,5 +54,7 @@ char *gt_export_names(void);
 
 int gt_export_folded(const struct gt_export *export, struct gt_error *err);
 int gt_export_pprof(const struct gt_export *export, struct gt_error *err);
+int gt_export_speedscope(const struct gt_export *export, struct gt_error *err);
+int gt_export_csv(const struct gt_export *export, struct gt_error *err);
 
 #endif

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <uthash.h>
 #include <zlib.h>
+#include "export/numbers.h"
 #include "export/samples.h"
 #include "model/label.h"
 #include "model/xalloc.h"
@@ -57,17 +57,11 @@ struct bytes { /* a message being made */
 	size_t length, room;
 };
 
-struct number { /* of a text, mapping, function or location */
-	uint64_t number;
-	UT_hash_handle hh;
-	char key[];
-};
-
 struct profile {
 	gzFile out;
 	bool bad;
 	bool counted; /* inuse_objects is known */
-	struct number *texts, *mappings, *functions, *locations;
+	struct gt_numbers texts, mappings, functions, locations;
 };
 
 /* ---- wire ------------------------------------------------------------------------------------ */
@@ -132,40 +126,13 @@ static void emit_message(struct profile *profile, unsigned int field, struct byt
 	emit(profile, &outer);
 }
 
-/* ---- numbers --------------------------------------------------------------------------------- */
-
-/* The number of a key; *ret_new: it was not there, and the caller writes what it stands for. */
-static uint64_t number_of(struct number **table, uint64_t first, const void *key, size_t length,
-			  bool *ret_new)
-{
-	struct number *number;
-
-	HASH_FIND(hh, *table, key, length, number);
-	*ret_new = !number;
-	if (number)
-		return number->number;
-	number = gt_xcalloc(1, sizeof(*number) + length + 1);
-	number->number = first + HASH_COUNT(*table);
-	memcpy(number->key, key, length);
-	HASH_ADD(hh, *table, key, length, number);
-	return number->number;
-}
-
-static void clear(struct number *table)
-{
-	struct number *number, *next;
-
-	HASH_ITER(hh, table, number, next) {
-		HASH_DEL(table, number);
-		free(number);
-	}
-}
+/* ---- what samples refer to: all but texts are numbered from 1 ----------------------------------- */
 
 static uint64_t text_number(struct profile *profile, const char *text)
 {
 	struct bytes field = {0};
 	bool new;
-	uint64_t number = number_of(&profile->texts, 0, text, strlen(text), &new);
+	uint64_t number = gt_number_of(&profile->texts, text, strlen(text), &new);
 
 	if (new) {
 		put_data(&field, PROFILE_STRING, text, strlen(text));
@@ -182,7 +149,7 @@ static uint64_t mapping_number(struct profile *profile, const char *module)
 
 	if (!*module)
 		return 0;
-	number = number_of(&profile->mappings, 1, &file, sizeof(file), &new);
+	number = 1 + gt_number_of(&profile->mappings, &file, sizeof(file), &new);
 	if (!new)
 		return number;
 	put_number(&mapping, MAPPING_ID, number);
@@ -200,7 +167,7 @@ static uint64_t function_number(struct profile *profile, const struct gt_frame *
 	uint64_t key[2] = {text_number(profile, frame->function),
 			   text_number(profile, frame->file)};
 	bool new;
-	uint64_t number = number_of(&profile->functions, 1, key, sizeof(key), &new);
+	uint64_t number = 1 + gt_number_of(&profile->functions, key, sizeof(key), &new);
 
 	if (!new)
 		return number;
@@ -217,7 +184,7 @@ static uint64_t location_number(struct profile *profile, const struct gt_frame *
 	uint64_t key[3] = {function_number(profile, frame), mapping_number(profile, frame->module),
 			   (uint64_t)frame->line};
 	bool new;
-	uint64_t number = number_of(&profile->locations, 1, key, sizeof(key), &new);
+	uint64_t number = 1 + gt_number_of(&profile->locations, key, sizeof(key), &new);
 
 	if (!new)
 		return number;
@@ -362,10 +329,10 @@ int gt_export_pprof(const struct gt_export *export, struct gt_error *err)
 			emit_sample(&profile, place, &samples.samples[i]);
 		gt_samples_clear(&samples);
 	}
-	clear(profile.texts);
-	clear(profile.mappings);
-	clear(profile.functions);
-	clear(profile.locations);
+	gt_numbers_clear(&profile.texts);
+	gt_numbers_clear(&profile.mappings);
+	gt_numbers_clear(&profile.functions);
+	gt_numbers_clear(&profile.locations);
 	if (gzclose(profile.out) == Z_OK && !profile.bad)
 		return 0;
 	err->status = 3;

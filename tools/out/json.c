@@ -50,6 +50,14 @@ json_t *gt_json_name(const char *text)
 	return text && *text ? gt_json_text(text, strlen(text)) : json_null();
 }
 
+void gt_json_put(FILE *file, const char *text)
+{
+	json_t *string = gt_json_text(text, strlen(text));
+
+	json_dumpf(string, file, JSON_ENCODE_ANY);
+	json_decref(string);
+}
+
 void gt_json_print(struct gt_out *out, json_t *answer)
 {
 	json_dumpf(answer, out->file, JSON_INDENT(1) | JSON_REAL_PRECISION(15));

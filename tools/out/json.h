@@ -23,6 +23,9 @@ json_t *gt_json_seconds(uint64_t us, bool known);
 json_t *gt_json_text(const char *text, size_t length);
 json_t *gt_json_name(const char *text);
 
+/* Any text as a JSON string, at once: for files too large to be built first. */
+void gt_json_put(FILE *file, const char *text);
+
 /* Print and drop the reference. */
 void gt_json_print(struct gt_out *out, json_t *answer);
 

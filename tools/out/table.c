@@ -428,17 +428,16 @@ static void print_text(struct gt_table *table, struct gt_out *out, size_t max_ro
 	free(widths);
 }
 
-/* Quoted where a comma, quote or newline asks for it. */
-static void put_csv_text(struct gt_out *out, const char *text)
+void gt_put_csv_text(FILE *file, const char *text)
 {
 	if (!text[strcspn(text, ",\"\n\r")]) {
-		fputs(text, out->file);
+		fputs(text, file);
 		return;
 	}
-	putc('"', out->file);
+	putc('"', file);
 	for (; *text; text++)
-		fprintf(out->file, *text == '"' ? "\"\"" : "%c", *text);
-	putc('"', out->file);
+		fprintf(file, *text == '"' ? "\"\"" : "%c", *text);
+	putc('"', file);
 }
 
 static void put_csv_cell(const struct gt_table *table, struct gt_out *out, const struct value *cell,
@@ -449,7 +448,7 @@ static void put_csv_cell(const struct gt_table *table, struct gt_out *out, const
 	if (!cell->known)
 		return;
 	if (kind == GT_FIELD_TEXT)
-		put_csv_text(out, cell->text);
+		gt_put_csv_text(out->file, cell->text);
 	else if (kind == GT_FIELD_SECONDS)
 		fprintf(out->file, "%.6f", (double)cell->number / 1e6);
 	else

@@ -57,4 +57,7 @@ void gt_table_unit(struct gt_table *table, enum gt_unit unit);
  */
 void gt_table_print(struct gt_table *table, struct gt_out *out, size_t max_rows);
 
+/* A cell of csv: quoted where a comma, quote or newline asks for it. */
+void gt_put_csv_text(FILE *file, const char *text);
+
 #endif

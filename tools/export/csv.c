@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * CSV as of RFC 4180: a row per block, with its life, its line and its category. Spreadsheets run a
+ * text that begins like a formula, so such a text gets a ' in front. Called from the table.
+ */
+#include <inttypes.h>
+#include <string.h>
+#include "export/lives.h"
+#include "out/table.h"
+
+struct csv {
+	FILE *file;
+	struct gt_lines lines;
+};
+
+static void put_text(FILE *file, const char *text)
+{
+	putc(',', file);
+	if (*text && strchr("=+-@\t", *text))
+		putc('\'', file);
+	gt_put_csv_text(file, text);
+}
+
+/* Nothing for what is not known. */
+static void put_number(FILE *file, uint64_t number, bool known)
+{
+	if (known)
+		fprintf(file, ",%" PRIu64, number);
+	else
+		putc(',', file);
+}
+
+static void put_seconds(FILE *file, uint64_t us, bool known)
+{
+	if (known)
+		fprintf(file, ",%" PRIu64 ".%06" PRIu64, us / 1000000, us % 1000000);
+	else
+		putc(',', file);
+}
+
+static void put_row(void *ctx, const struct gt_export_place *place, const struct gt_lived *lived)
+{
+	const struct gt_block *block = &lived->block;
+	const struct gt_site_def *site = &place->lane->site_defs[block->site];
+	struct csv *csv = ctx;
+	FILE *file = csv->file;
+
+	fprintf(file, "%u,%d,%" PRIu64 ",%" PRIu64, place->trace->header.pid, place->lane->device,
+		block->addr, block->size);
+	put_number(file, lived->from, lived->from);
+	put_number(file, lived->to, lived->to);
+	put_seconds(file, lived->from_us, true);
+	put_seconds(file, lived->to_us, lived->to);
+	put_number(file, block->stream, true);
+	put_number(file, site->mask >> GT_TOTAL_IN_USE & 1, true);
+	put_number(file, site->mask >> GT_TOTAL_RESERVED & 1, true);
+	put_text(file, gt_space_name(block->space));
+	put_text(file, lived->life ? gt_category_name(lived->life->category) : "");
+	put_text(file, gt_symbols_owner(place->symbols, site->native));
+	put_text(file, gt_line_of(&csv->lines, place, lived->named));
+	fputs("\r\n", file);
+}
+
+int gt_export_csv(const struct gt_export *export, struct gt_error *err)
+{
+	struct csv csv = {.file = export->file};
+	int rc = 0;
+
+	fputs("pid,device,address,bytes,from_event,to_event,from_seconds,to_seconds,stream,in_use,"
+	      "reserved,level,category,owner,line\r\n",
+	      export->file);
+	for (size_t p = 0; !rc && p < export->count; p++)
+		rc = gt_lives(&export->places[p], put_row, &csv, err);
+	gt_lines_clear(&csv.lines);
+	return rc;
+}
