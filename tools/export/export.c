@@ -2,15 +2,21 @@
 /* See export.h: the table of formats. */
 #include "export/export.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include "model/xalloc.h"
+#include "out/out.h"
 
 static const struct gt_export_format formats[] = {
 	{"folded", GT_EXPORT_MOMENT, "flamegraph.pl, inferno, speedscope", gt_export_folded},
 	{"pprof", GT_EXPORT_MOMENT | GT_EXPORT_BINARY, "go tool pprof -http=:", gt_export_pprof},
 	{"speedscope", GT_EXPORT_MOMENT, "https://www.speedscope.app (it stays in your browser)",
 	 gt_export_speedscope},
+	{"sqlite", GT_EXPORT_BINARY | GT_EXPORT_SEEKS, "sqlite3, DuckDB, pandas", gt_export_sqlite},
+	{"chrome", 0, "https://ui.perfetto.dev (it stays in your browser), chrome://tracing",
+	 gt_export_chrome},
 	{"csv", 0, "DuckDB, pandas, a spreadsheet", gt_export_csv},
+	{"openmetrics", 0, "Prometheus", gt_export_openmetrics},
 };
 
 #define FORMATS (sizeof(formats) / sizeof(formats[0]))
@@ -34,4 +40,16 @@ char *gt_export_names(void)
 	for (size_t i = 0; i < FORMATS; i++)
 		to += sprintf(to, "%s%s", i ? "|" : "", formats[i].name);
 	return names;
+}
+
+char *gt_export_thread(const struct gt_trace *trace, uint16_t thread)
+{
+	const struct gt_thread_def *def =
+		&trace->threads[thread < trace->thread_count ? thread : 0];
+	char *name = gt_escape(def->name.text ? def->name.text : ""), *text;
+
+	text = def->tid ? gt_xasprintf("%s%s(tid %u)", name, *name ? " " : "", def->tid)
+			: gt_xstrdup("(not known)");
+	free(name);
+	return text;
 }

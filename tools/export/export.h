@@ -56,5 +56,15 @@ int gt_export_folded(const struct gt_export *export, struct gt_error *err);
 int gt_export_pprof(const struct gt_export *export, struct gt_error *err);
 int gt_export_speedscope(const struct gt_export *export, struct gt_error *err);
 int gt_export_csv(const struct gt_export *export, struct gt_error *err);
+int gt_export_sqlite(const struct gt_export *export, struct gt_error *err);
+int gt_export_chrome(const struct gt_export *export, struct gt_error *err);
+int gt_export_openmetrics(const struct gt_export *export, struct gt_error *err);
+
+/* prometheus: its older text format, for files that node_exporter collects. */
+void gt_export_metrics(FILE *file, const struct gt_export_place *places, size_t count,
+		       bool prometheus);
+
+/* "worker (tid 4713)": a thread of the trace by its id. To be freed. */
+char *gt_export_thread(const struct gt_trace *trace, uint16_t thread);
 
 #endif
