@@ -306,6 +306,22 @@ static const struct gt_command commands[] = {
 			"  gputrace export --format sqlite traces/ -o run.db\n",
 	},
 	{
+		.name = "metrics",
+		.run = gt_cmd_metrics,
+		.options =
+			GT_OPT_WATCH | GT_OPT_DEVICE | GT_OPT_RANK | GT_OPT_OUTPUT | GT_OPT_PARTIAL,
+		.operands = "[TRACE|DIR...]",
+		.min_operands = 0,
+		.max_operands = ANY,
+		.summary = "counters for node_exporter's textfile collector",
+		.text = "In use, held, peaks, allocations and refused requests per process and\n"
+			"GPU, now. With --watch it goes on until it is interrupted; OUT is\n"
+			"replaced whole. The traced programs notice nothing.",
+		.examples = "  gputrace metrics traces/\n"
+			    "  gputrace metrics --watch traces/ "
+			    "-o /var/lib/prometheus/node-exporter/gpu.prom\n",
+	},
+	{
 		.name = "dump",
 		.main = gt_cmd_dump,
 		.summary = "raw events, definitions and lanes; --check: is the trace sound?",

@@ -94,6 +94,7 @@ struct gt_args {
 	const char *dir, *ring, *stacks; /* run: passed on */
 	const char *exported;		 /* export: the format's name; NULL = not given */
 	const char *watch;		 /* metrics: a directory; NULL = not given */
+	uint64_t every_us;		 /* 0 = not given */
 	enum gt_frames frames;		 /* which half of a stack */
 	bool full;			 /* frames of libraries too */
 	bool tree, pack, remedies, torch;
@@ -136,6 +137,7 @@ int gt_cmd_compare(struct gt_args *args);
 int gt_cmd_plan(struct gt_args *args);
 int gt_cmd_snapshot(struct gt_args *args);
 int gt_cmd_export(struct gt_args *args);
+int gt_cmd_metrics(struct gt_args *args);
 int gt_cmd_doctor(struct gt_args *args);
 int gt_cmd_dump(int argc, char **argv);
 

@@ -71,14 +71,17 @@ static bool is_regular(FILE *file)
 static int write_file(const struct gt_export_format *format, struct gt_export *export)
 {
 	struct gt_error err = {0};
-	bool ours = is_regular(export->file);
-	int rc = format->write(export, &err);
-	int bad = ferror(export->file);
+	bool ours = export->path && is_regular(export->file);
+	int rc, bad;
 
+	if (ours) /* one that was there keeps its mode otherwise */
+		fchmod(fileno(export->file), 0600);
+	rc = format->write(export, &err);
+	bad = ferror(export->file);
 	bad |= export->path ? fclose(export->file) : fflush(export->file);
 	if (!rc && !bad)
 		return GT_EXIT_FINE;
-	if (export->path && ours)
+	if (ours)
 		unlink(export->path); /* half an export is none */
 	if (rc)
 		return gt_message_error(&err);

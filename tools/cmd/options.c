@@ -274,6 +274,17 @@ static int parse_torch(struct gt_args *args, const char *value)
 	return 0;
 }
 
+static int parse_watch(struct gt_args *args, const char *value)
+{
+	args->watch = value;
+	return *value ? 0 : -1;
+}
+
+static int parse_every(struct gt_args *args, const char *value)
+{
+	return gt_parse_time(value, &args->every_us) || !args->every_us ? -1 : 0;
+}
+
 static int parse_exported(struct gt_args *args, const char *value)
 {
 	args->exported = value;
@@ -477,6 +488,9 @@ static const struct option_row options[] = {
 	{GT_OPT_DEVICE, "mine", 0, "GLOB", "which Python files are yours (src/*, */lib/mine/*)",
 	 parse_mine},
 	{GT_OPT_RANK, "rank", 0, "N", "only the processes with RANK=N", parse_only_rank},
+	{GT_OPT_WATCH, "watch", 0, "DIR", "go on, with the traces that come and go in DIR",
+	 parse_watch},
+	{GT_OPT_WATCH, "every", 0, "TIME", "pause between two looks (default 15s)", parse_every},
 	{GT_OPT_EXPORT, "format", 'f', "FORMAT",
 	 "chrome|pprof|folded|speedscope|sqlite|openmetrics|csv", parse_exported},
 	{GT_OPT_FORMAT, "format", 'f', "FORMAT", "text (default), json, csv or md", parse_format},

@@ -28,7 +28,8 @@ static int is_trace(const struct dirent *entry)
 	return fnmatch("*" GT_SUFFIX, entry->d_name, 0) == 0;
 }
 
-static int add_directory(struct gt_session *session, const char *path)
+/* empty: a directory without traces is none of our business: they may come. */
+static int add_directory(struct gt_session *session, const char *path, bool empty)
 {
 	struct dirent **entries;
 	int count = scandir(path, &entries, is_trace, versionsort);
@@ -43,7 +44,7 @@ static int add_directory(struct gt_session *session, const char *path)
 		free(entries[i]);
 	}
 	free(entries);
-	if (count)
+	if (count || empty)
 		return 0;
 	return gt_message(GT_EXIT_UNREADABLE,
 			  "%s: no *%s files: no process used CUDA, or the library was not loaded; "
@@ -62,7 +63,7 @@ static int expand(const struct gt_args *args, struct gt_session *session)
 			add_path(session, gt_xstrdup(args->operands[i]));
 			continue;
 		}
-		status = add_directory(session, args->operands[i]);
+		status = add_directory(session, args->operands[i], args->watch);
 		if (status)
 			return status;
 	}
@@ -99,7 +100,7 @@ static int keep_rank(const struct gt_args *args, struct gt_session *session)
 	for (size_t i = session->count; args->rank >= 0 && i-- > 0;)
 		if (rank_of(session->inputs[i].trace) != args->rank)
 			drop_input(session, i);
-	if (session->count || args->rank < 0)
+	if (session->count || args->rank < 0 || args->watch)
 		return 0;
 	return gt_message(GT_EXIT_USAGE, "%s: no process had RANK=%ld in its environment",
 			  args->operands[args->operand_count - 1], args->rank);
@@ -119,6 +120,11 @@ int gt_session_open(const struct gt_args *args, struct gt_session *ret)
 			    &err)) {
 			input->trace = NULL;
 			status = gt_message_error(&err);
+		}
+		/* Where traces come and go one may be gone, or at its beginning. */
+		if (status && args->watch) {
+			drop_input(&session, i--);
+			status = 0;
 		}
 	}
 	if (!status)
