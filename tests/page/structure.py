@@ -92,7 +92,7 @@ def spike_kept(bench, path, spike):
 def budgets(bench, path):
     """Smaller pages keep every sum; too small a budget takes stacks, not sums."""
     whole = page_of(bench, "whole", path)
-    for budget in (1 << 20, 500 << 10, 300 << 10):
+    for budget in (1 << 20, 600 << 10, 450 << 10):
         page = page_of(bench, "budget", "--budget", str(budget), path)
         expect(len(page.text.encode()) <= budget, "%d bytes of %d" % (len(page.text.encode()), budget))
         sound(page)
@@ -101,7 +101,7 @@ def budgets(bench, path):
         lowest = [min(a - b for a, b in zip(x.columns["bmax"], x.columns["bdip"])) for x in (blob, other)]
         equal(*lowest, "lowest level")
         equal(blob.head["peak"], other.head["peak"], "peak")
-    expect(blob.head["merged"] or blob.head["group"] > 1, "nothing was left out of 300 KiB")
+    expect(blob.head["merged"] or blob.head["group"] > 1, "nothing was left out of 450 KiB")
 
 
 def lost(bench, path):

@@ -115,8 +115,11 @@ static int write_page(const struct report *report, const char *path)
 	if (file == stdout ? fflush(file) : fclose(file))
 		return gt_message(GT_EXIT_UNREADABLE, "%s: %s", path, strerror(errno));
 	if (file != stdout)
-		printf("%s: %.1f MB, one file, opens in any browser without a network\n", path,
-		       (double)size / 1e6);
+		printf("%s: %.1f MB, one file, opens in any browser without a network%s\n", path,
+		       (double)size / 1e6,
+		       report->args->budget && (uint64_t)size > report->args->budget
+			       ? " (larger than --budget: nothing more can be left out)"
+			       : "");
 	return 0;
 }
 
