@@ -32,7 +32,7 @@ def mark(text):
         event = ctypes.CDLL(None).gputrace_event
     except AttributeError:
         return
-    event(1, text.encode())
+    event(0, text.encode())
 
 
 for count, (file, name) in enumerate([("/home/secret/" + BAD, "plain"), ("plain.py", BAD), (BAD, BAD),

@@ -260,9 +260,10 @@ char *gt_contrast_text(const struct gt_contrast *contrast, size_t input)
 
 static bool names_batch(const char *word)
 {
+	const char *batch = strstr(word, "batch");
 	size_t length = strcspn(word, "=");
 
-	return *word == '-' && ((length >= 5 && memmem(word, length, "batch", 5)) ||
+	return *word == '-' && ((batch && batch + 5 <= word + length) ||
 				(length == 4 && !strncmp(word, "--bs", 4)));
 }
 

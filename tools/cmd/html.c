@@ -84,9 +84,15 @@ static int describe(struct report *report)
 	size_t open = report->places->count ? opening(report) : 0;
 
 	report->facts = json_array();
-	for (size_t i = 0; i < report->places->count; i++)
-		json_array_append_new(report->facts,
-				      gt_html_facts(report->args, &report->views[i]));
+	for (size_t i = 0; i < report->places->count; i++) {
+		json_t *facts = gt_html_facts(report->args, &report->views[i]);
+		const struct gt_input *input = report->places->places[i].input;
+
+		json_object_set_new(
+			facts, "process",
+			json_integer((json_int_t)(input - report->places->session->inputs)));
+		json_array_append_new(report->facts, facts);
+	}
 	report->meta = json_pack("{s:i, s:I, s:b, s:O}", "schema", 1, "open", (json_int_t)open,
 				 "diff", report->args->diff, "places", report->facts);
 	if (report->args->diff)

@@ -26,6 +26,8 @@ struct encoding {
 
 static void put(struct bytes *bytes, const void *data, size_t count)
 {
+	if (!count)
+		return;
 	if (bytes->count + count > bytes->room) {
 		bytes->room = 2 * (bytes->count + count) + 4096;
 		bytes->data = gt_xrealloc(bytes->data, bytes->room, 1);

@@ -116,17 +116,12 @@ function countHits(words) {
 
 function boxFill(node, compared) {
 	if (!compared)
-		return node.frame[3] ? colours.get(flameColour(node)) : colours.get("box");
+		return colours.get(node.frame[3] ? "c4" : "box"); /* the user's own code is in colour */
 	const change = node.b - node.a, most = Math.max(1, Math.abs(flame.root.b - flame.root.a));
 	const share = Math.min(1, 0.25 + 0.75 * Math.sqrt(Math.abs(change) / most));
 	if (Math.abs(change) < state.unit.size / 2)
 		return colours.get("box");
 	return mix(colours.get("box"), colours.get(change > 0 ? "boxmore" : "boxless"), share);
-}
-
-/* The user's own code is in colour: that of activations, which no other meaning has here. */
-function flameColour() {
-	return "c4";
 }
 
 const flame = {root: null, focus: null, boxes: []};

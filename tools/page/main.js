@@ -107,7 +107,8 @@ async function open(place) {
 	state.open = place;
 	state.facts = meta.places[place];
 	state.device = await deviceOf(place);
-	state.pair = meta.diff ? meta.places.findIndex((p, i) => i !== place && p.gpu === state.facts.gpu) : -1;
+	state.pair = meta.diff ? meta.places.findIndex(p =>
+		p.process !== state.facts.process && p.gpu === state.facts.gpu) : -1;
 	state.other = state.pair >= 0 && state.pair < place ? await deviceOf(state.pair) : null;
 	state.unit = unitFor(state.facts.card || state.device.head.peak);
 	state.zooms = [];
@@ -126,7 +127,7 @@ async function open(place) {
 	setGroup(state.group);
 	showView();
 	drawFlame();
-	drawSteps2();
+	drawStepBars();
 	drawSegments();
 	drawLedger();
 	drawCategories();
@@ -139,18 +140,19 @@ async function open(place) {
 function processName(facts) {
 	const rank = facts.rank === null ? "" : "rank " + facts.rank + " \u00b7 ";
 	if (meta.diff)
-		return (facts === meta.places[state.pair] && !state.other ? "B " : facts === state.facts && state.other ? "B " : "A ") + facts.file;
+		return (facts.process ? "B " : "A ") + facts.file;
 	return rank + "pid " + facts.pid + " \u00b7 " + facts.command;
 }
 
 function drawPickers() {
-	const processes = [...new Set(meta.places.map(p => p.file))];
-	const mine = meta.places.filter(p => p.file === state.facts.file);
+	const processes = [...new Set(meta.places.map(p => p.process))];
+	const mine = meta.places.filter(p => p.process === state.facts.process);
 	$("process-label").hidden = processes.length < 2;
 	$("gpu-label").hidden = meta.places.length < 2 && state.facts.gpu === "GPU 0" && processes.length < 2;
-	$("process").replaceChildren(...processes.map(file => {
-		const facts = meta.places.find(p => p.file === file);
-		return make("option", {value: meta.places.indexOf(facts), selected: file === state.facts.file}, processName(facts));
+	$("process").replaceChildren(...processes.map(process => {
+		const facts = meta.places.find(p => p.process === process);
+		return make("option", {value: meta.places.indexOf(facts), selected: facts.process === state.facts.process},
+			processName(facts));
 	}));
 	$("gpu").replaceChildren(...mine.map(p => make("option", {value: meta.places.indexOf(p), selected: p === state.facts}, p.gpu)));
 }
@@ -175,7 +177,7 @@ function recolour() {
 		return;
 	refresh();
 	drawLegend();
-	drawSteps2();
+	drawStepBars();
 	drawSegments();
 }
 
@@ -252,7 +254,7 @@ async function start() {
 		$(id).addEventListener("change", event => open(Number(event.target.value)));
 	if (meta.places.length)
 		await open(meta.open);
-	window.addEventListener("resize", () => state.chosen && (refresh(), drawSteps2()));
+	window.addEventListener("resize", () => state.chosen && (refresh(), drawStepBars()));
 	window.addEventListener("beforeprint", () => print(true));
 	window.addEventListener("afterprint", () => print(false));
 	matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);

@@ -20,7 +20,7 @@ function stepsWords() {
 		inUnits(steps.peak[head.worst]) + " in step " + stepNumber(head.worst) + (phase ? " (" + phase + ")" : "") : "");
 }
 
-function drawSteps2() {
+function drawStepBars() {
 	const device = state.device, svg = $("steps"), panel = $("steps-panel");
 	panel.hidden = device.stepCount < 2;
 	if (panel.hidden)
