@@ -616,7 +616,7 @@ int gt_parse_args(const struct gt_command *command, int argc, char **argv, struc
 #define HELP_COLUMNS 54
 
 /* In the columns behind the options' names; a list of values is broken behind a bar. */
-static void print_help_text(const char *text)
+__attribute__((nonnull)) static void print_help_text(const char *text)
 {
 	while (strlen(text) > HELP_COLUMNS) {
 		const char *end = memrchr(text, '|', HELP_COLUMNS);
