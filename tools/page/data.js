@@ -15,7 +15,9 @@ function bytesOf(text) {
 }
 
 async function inflate(text) {
-	const stream = new Blob([bytesOf(text)]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+	const stream = new Blob([bytesOf(text)])
+			       .stream()
+			       .pipeThrough(new DecompressionStream("deflate-raw"));
 	return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
@@ -65,7 +67,8 @@ function columnReader(bytes, head, begin) {
 	return {
 		sums: name => numbers(bytes, where.get(name).at, where.get(name).count, true),
 		plain: name => numbers(bytes, where.get(name).at, where.get(name).count, false),
-		places: (name, counts) => placesOf(bytes, where.get(name).at, counts, where.get(name).count),
+		places: (name, counts) =>
+			placesOf(bytes, where.get(name).at, counts, where.get(name).count),
 	};
 }
 
@@ -172,7 +175,8 @@ class Device {
 		let row = 0;
 		for (let i = 0; i < this.count; i++) {
 			while (row + 1 < rows.count &&
-			       Math.abs(rows.t[row + 1] - this.top[i]) <= Math.abs(rows.t[row] - this.top[i]))
+			       Math.abs(rows.t[row + 1] - this.top[i]) <=
+				       Math.abs(rows.t[row] - this.top[i]))
 				row++;
 			this.rowOf[i] = row;
 		}
@@ -181,9 +185,7 @@ class Device {
 	}
 
 	/* The last slice that begins at or before a time; -1 = none. */
-	sliceAt(us) {
-		return d3.bisectRight(this.first, us) - 1;
-	}
+	sliceAt(us) { return d3.bisectRight(this.first, us) - 1; }
 
 	stepAt(us) {
 		const step = d3.bisectRight(this.steps.t0, us) - 1;

@@ -6,9 +6,7 @@
 
 const BOX = 19, NARROW = 0.7;
 
-function frameKey(frame) {
-	return baseName(frame[0]) + ":" + frame[1] + " " + frame[2];
-}
+function frameKey(frame) { return baseName(frame[0]) + ":" + frame[1] + " " + frame[2]; }
 
 function newNode(parent, frame) {
 	return {parent, frame, a: 0, b: 0, inside: new Map(), list: null};
@@ -45,9 +43,7 @@ function addInstant(root, instant, side) {
 	});
 }
 
-function widthOf(node) {
-	return Math.max(node.a, node.b);
-}
+function widthOf(node) { return Math.max(node.a, node.b); }
 
 /* Children in order of size; between two instants a box is as wide as what it holds. */
 function sortTree(node, signedTree) {
@@ -58,7 +54,8 @@ function sortTree(node, signedTree) {
 		inside += child.width;
 	}
 	node.width = Math.max(signedTree ? widthOf(node) : node.b, inside);
-	node.list.sort((x, y) => y.width - x.width || (frameKey(x.frame) < frameKey(y.frame) ? -1 : 1));
+	node.list.sort((x, y) => y.width - x.width ||
+			       (frameKey(x.frame) < frameKey(y.frame) ? -1 : 1));
 }
 
 function makeTree(compared) {
@@ -91,7 +88,9 @@ function shortName(node, width) {
 /* ---- search: outermost hits only, so nothing counts twice ---- */
 
 function matches(node, words) {
-	return (node.frame[0] + ":" + node.frame[1] + " " + node.frame[2]).toLowerCase().includes(words);
+	return (node.frame[0] + ":" + node.frame[1] + " " + node.frame[2])
+		.toLowerCase()
+		.includes(words);
 }
 
 /* Hidden frames are looked through too: the tree that is searched has them all. */
@@ -116,7 +115,8 @@ function countHits(words) {
 
 function boxFill(node, compared) {
 	if (!compared)
-		return colours.get(node.frame[3] ? "c4" : "box"); /* the user's own code is in colour */
+		return colours.get(node.frame[3] ? "c4" :
+						   "box"); /* the user's own code is in colour */
 	const change = node.b - node.a, most = Math.max(1, Math.abs(flame.root.b - flame.root.a));
 	const share = Math.min(1, 0.25 + 0.75 * Math.sqrt(Math.abs(change) / most));
 	if (Math.abs(change) < state.unit.size / 2)
@@ -124,7 +124,11 @@ function boxFill(node, compared) {
 	return mix(colours.get("box"), colours.get(change > 0 ? "boxmore" : "boxless"), share);
 }
 
-const flame = {root: null, focus: null, boxes: []};
+const flame = {
+	root: null,
+	focus: null,
+	boxes: []
+};
 
 /* Boxes wide enough to draw, by row; those left out are counted. */
 function layOut(node, x, scale, depth, out) {
@@ -145,19 +149,26 @@ function layOut(node, x, scale, depth, out) {
 
 function valueText(node, compared) {
 	const change = node.b - node.a;
-	return compared ? signed(inUnits(node.b) - inUnits(node.a), change) : shown(inUnits(node.b), node.b);
+	return compared ? signed(inUnits(node.b) - inUnits(node.a), change) :
+			  shown(inUnits(node.b), node.b);
 }
 
 function drawBox(svg, box, compared, words) {
 	const {node, x, width, depth} = box, y = depth * BOX;
 	const fill = boxFill(node, compared), ink = inkOn(fill), value = valueText(node, compared);
-	const group = draw(svg, "g", {role: "treeitem", tabindex: node === flame.focus ? 0 : -1, "aria-level": depth + 1,
+	const group = draw(svg, "g", {
+		role: "treeitem",
+		tabindex: node === flame.focus ? 0 : -1,
+		"aria-level": depth + 1,
 		"aria-label": nodeName(node) + ", " + value + " " + state.unit.name,
-		"aria-expanded": node.list.length ? "true" : null});
+		"aria-expanded": node.list.length ? "true" : null
+	});
 	if (!node.list.length)
 		group.removeAttribute("aria-expanded");
 	const hit = words && node.parent && matches(node, words);
-	const rect = draw(group, "rect", {x: x + 0.5, y: y + 0.5, width: Math.max(0.7, width - 1), height: BOX - 1.5, fill});
+	const rect = draw(
+		group, "rect",
+		{x: x + 0.5, y: y + 0.5, width: Math.max(0.7, width - 1), height: BOX - 1.5, fill});
 	if (hit) {
 		rect.setAttribute("stroke", colours.get("fg"));
 		rect.setAttribute("stroke-width", 2);
@@ -172,11 +183,15 @@ function drawBox(svg, box, compared, words) {
 		text.dataset.fill = fill;
 	}
 	if (wide) {
-		const text = draw(group, "text", {x: x + width - 4, y: y + 13, "text-anchor": "end", class: "b"}, value);
+		const text = draw(group, "text",
+				  {x: x + width - 4, y: y + 13, "text-anchor": "end", class: "b"},
+				  value);
 		text.style.fill = ink;
 		text.dataset.fill = fill;
 	}
-	draw(group, "title", {}, nodeName(node) + "  " + value + " " + state.unit.name + (node.frame[0] ? "\n" + node.frame[0] : ""));
+	draw(group, "title", {},
+	     nodeName(node) + "  " + value + " " + state.unit.name +
+		     (node.frame[0] ? "\n" + node.frame[0] : ""));
 	group.addEventListener("click", () => zoomFlame(node));
 	group.addEventListener("focus", () => { flame.focus = node; });
 	box.group = group;
@@ -186,7 +201,8 @@ function drawFlame(keepFocus) {
 	const compared = comparison(), words = state.search.trim().toLowerCase();
 	if (keepFocus !== "same")
 		flame.root = makeTree(compared);
-	const shownRoot = state.root && state.root.top === flame.root ? state.root.node : flame.root;
+	const shownRoot =
+		state.root && state.root.top === flame.root ? state.root.node : flame.root;
 	const width = $("flame-panel").clientWidth, svg = $("flame");
 	const out = {boxes: [], depth: 0, left: 0, leftBytes: 0};
 	const path = [];
@@ -205,14 +221,19 @@ function drawFlame(keepFocus) {
 }
 
 function describeFlame(compared, words, out) {
-	$("flame-note").textContent = compared ? "width = the larger of A and B; red + = B uses more, blue \u2212 = less" :
-		"at " + timeText(state.chosen.t, span()) + ", " + inUnits(state.chosen.total) + " " + state.unit.name +
-		"; widths are bytes, your code in colour";
-	$("flame-rest").textContent = out.left ? plural(out.left, "place") + " too narrow to draw, " +
-		shown(inUnits(out.leftBytes), out.leftBytes) + " " + state.unit.name + "; zoom in to see them" : "";
+	$("flame-note").textContent = compared ?
+		"width = the larger of A and B; red + = B uses more, blue \u2212 = less" :
+		"at " + timeText(state.chosen.t, span()) + ", " + inUnits(state.chosen.total) +
+			" " + state.unit.name + "; widths are bytes, your code in colour";
+	$("flame-rest").textContent = out.left ? plural(out.left, "place") +
+			" too narrow to draw, " + shown(inUnits(out.leftBytes), out.leftBytes) +
+			" " + state.unit.name + "; zoom in to see them" :
+						 "";
 	$("flame-reset").hidden = !state.root || state.root.top !== flame.root;
 	const hits = words ? countHits(words) : null;
-	$("flame-hits").textContent = hits ? hits.count + " found, " + shown(inUnits(hits.bytes), hits.bytes) + " " + state.unit.name : "";
+	$("flame-hits").textContent = hits ? hits.count + " found, " +
+			shown(inUnits(hits.bytes), hits.bytes) + " " + state.unit.name :
+					     "";
 }
 
 function zoomFlame(node) {
@@ -242,7 +263,9 @@ function flameKey(event) {
 		return list[list.indexOf(node) + step];
 	};
 	const targets = {
-		ArrowDown: () => node.list.find(drawn), ArrowUp: () => node.parent, ArrowLeft: () => beside(-1),
+		ArrowDown: () => node.list.find(drawn),
+		ArrowUp: () => node.parent,
+		ArrowLeft: () => beside(-1),
 		ArrowRight: () => beside(1),
 	};
 	if (event.key === "Enter" || event.key === " ") {

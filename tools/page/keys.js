@@ -1,14 +1,23 @@
 /* Keys, the pointer, zooming. Keys do nothing while a field has the focus or with Ctrl, Alt or Meta. */
 
 const KEYS = [
-	["\u2190 \u2192", "instant before, after (Shift: ten)"], ["[ ]", "peak of the step before, after"], ["P", "the peak"],
-	["O", "the failure"], ["E", "the end"], ["+ \u2212", "zoom (also drag, Ctrl+wheel, the strip below)"], ["0", "whole run"],
-	["Esc", "undo the last zoom; leave a comparison"], ["Shift+drag", "compare two instants"], ["G", "colour by the next"],
-	["/", "search stacks"], ["?", "this list"],
+	["\u2190 \u2192", "instant before, after (Shift: ten)"],
+	["[ ]", "peak of the step before, after"],
+	["P", "the peak"],
+	["O", "the failure"],
+	["E", "the end"],
+	["+ \u2212", "zoom (also drag, Ctrl+wheel, the strip below)"],
+	["0", "whole run"],
+	["Esc", "undo the last zoom; leave a comparison"],
+	["Shift+drag", "compare two instants"],
+	["G", "colour by the next"],
+	["/", "search stacks"],
+	["?", "this list"],
 ];
 
 function drawKeys() {
-	$("keylist").replaceChildren(...KEYS.map(([key, text]) => make("span", {}, make("kbd", {}, key), " " + text)));
+	$("keylist").replaceChildren(
+		...KEYS.map(([key, text]) => make("span", {}, make("kbd", {}, key), " " + text)));
 }
 
 function toggleKeys() {
@@ -42,20 +51,22 @@ function showView() {
 	const {t1} = state.device.head;
 	$("zoom-reset").hidden = isWhole();
 	const bare = us => timeText(us, span()).replace(/ m?s$/, "");
-	$("zoom-range").textContent = isWhole() ? "" : "shown: " + bare(state.view[0]) + " to " + bare(state.view[1]) + " of " +
-		timeText(t1, span());
+	$("zoom-range").textContent = isWhole() ? "" :
+						  "shown: " + bare(state.view[0]) + " to " +
+			bare(state.view[1]) + " of " + timeText(t1, span());
 	drawTimeline();
 }
 
 function zoomBy(factor, around) {
 	const middle = around === undefined ? state.chosen.t : around;
-	const inside = middle >= state.view[0] && middle <= state.view[1] ? middle : (state.view[0] + state.view[1]) / 2;
-	setView(inside - (inside - state.view[0]) * factor, inside + (state.view[1] - inside) * factor, true);
+	const inside = middle >= state.view[0] && middle <= state.view[1] ?
+		middle :
+		(state.view[0] + state.view[1]) / 2;
+	setView(inside - (inside - state.view[0]) * factor,
+		inside + (state.view[1] - inside) * factor, true);
 }
 
-function wholeRun() {
-	setView(state.device.head.t0, state.device.head.t1, !isWhole());
-}
+function wholeRun() { setView(state.device.head.t0, state.device.head.t1, !isWhole()); }
 
 function undoZoom() {
 	if (state.a || state.b) {
@@ -86,7 +97,8 @@ function moveStep(by) {
 	const device = state.device;
 	if (!device.stepCount)
 		return;
-	let step = state.chosen.step !== undefined ? state.chosen.step : device.stepAt(state.chosen.t);
+	let step =
+		state.chosen.step !== undefined ? state.chosen.step : device.stepAt(state.chosen.t);
 	if (step < 0)
 		step = state.chosen.t < device.steps.t0[0] ? -1 : device.stepCount;
 	step = Math.max(0, Math.min(device.stepCount - 1, step + by));
@@ -112,19 +124,24 @@ function instantAt(x, box) {
 	if (best >= 0)
 		return rowInstant(device, "h", best);
 	const middle = (begin + end) / 2;
-	const instant = rowInstant(device, "h", columns.row[c] >= 0 && columns.exact[c] ? columns.row[c] : nearestRow(device, middle));
+	const instant =
+		rowInstant(device, "h",
+			   columns.row[c] >= 0 && columns.exact[c] ? columns.row[c] :
+								     nearestRow(device, middle));
 	const away = instant.t - middle;
-	instant.away = "nearest recorded instant, " + timeText(Math.abs(away), span()) + (away < 0 ? " before" : " after") + " the cursor";
+	instant.away = "nearest recorded instant, " + timeText(Math.abs(away), span()) +
+		(away < 0 ? " before" : " after") + " the cursor";
 	return instant;
 }
 
 /* ---- the pointer on the plot ---- */
 
-const drag = {from: null, shift: false};
+const drag = {
+	from: null,
+	shift: false
+};
 
-function localX(event) {
-	return event.clientX - $("timeline").getBoundingClientRect().left;
-}
+function localX(event) { return event.clientX - $("timeline").getBoundingClientRect().left; }
 
 function hover(event) {
 	const begin = performance.now(), box = plotBox(), x = localX(event);
@@ -149,8 +166,10 @@ function leave() {
 
 function dragTo(x, box) {
 	plot.live.replaceChildren();
-	const from = Math.max(box.x0, Math.min(drag.from, x)), to = Math.min(box.x1, Math.max(drag.from, x));
-	draw(plot.live, "rect", {class: "span", x: from, y: 0, width: Math.max(1, to - from), height: box.y0});
+	const from = Math.max(box.x0, Math.min(drag.from, x)),
+	      to = Math.min(box.x1, Math.max(drag.from, x));
+	draw(plot.live, "rect",
+	     {class: "span", x: from, y: 0, width: Math.max(1, to - from), height: box.y0});
 }
 
 function pressed(event) {
@@ -191,10 +210,15 @@ function wheel(event) {
 function stripTime(event) {
 	const frame = $("overview").getBoundingClientRect(), {t0, t1} = state.device.head;
 	const width = frame.width - MARGIN.left - MARGIN.right;
-	return t0 + Math.min(1, Math.max(0, (event.clientX - frame.left - MARGIN.left) / width)) * (t1 - t0);
+	return t0 +
+		Math.min(1, Math.max(0, (event.clientX - frame.left - MARGIN.left) / width)) *
+		(t1 - t0);
 }
 
-const strip = {from: null, view: null};
+const strip = {
+	from: null,
+	view: null
+};
 
 function stripPressed(event) {
 	const t = stripTime(event);
@@ -217,9 +241,19 @@ function stripMoved(event) {
 /* ---- keys ---- */
 
 const ACTIONS = {
-	"[": () => moveStep(-1), "]": () => moveStep(1), p: () => chooseNamed("peak"), o: () => chooseNamed("oom"),
-	e: () => chooseNamed("end"), "+": () => zoomBy(0.5), "=": () => zoomBy(0.5), "-": () => zoomBy(2), "0": wholeRun,
-	Escape: undoZoom, g: nextGroup, "/": () => $("flame-search").focus(), "?": toggleKeys,
+	"[": () => moveStep(-1),
+	"]": () => moveStep(1),
+	p: () => chooseNamed("peak"),
+	o: () => chooseNamed("oom"),
+	e: () => chooseNamed("end"),
+	"+": () => zoomBy(0.5),
+	"=": () => zoomBy(0.5),
+	"-": () => zoomBy(2),
+	"0": wholeRun,
+	Escape: undoZoom,
+	g: nextGroup,
+	"/": () => $("flame-search").focus(),
+	"?": toggleKeys,
 };
 
 function inField(target) {
@@ -260,7 +294,16 @@ function listen() {
 	$("flame").addEventListener("keydown", flameKey);
 	$("zoom-reset").addEventListener("click", wholeRun);
 	$("keys").addEventListener("click", toggleKeys);
-	$("flame-lib").addEventListener("change", event => { state.lib = event.target.checked; drawFlame(); });
-	$("flame-search").addEventListener("input", event => { state.search = event.target.value; drawFlame("same"); });
-	$("flame-reset").addEventListener("click", () => { state.root = null; drawFlame("same"); });
+	$("flame-lib").addEventListener("change", event => {
+		state.lib = event.target.checked;
+		drawFlame();
+	});
+	$("flame-search").addEventListener("input", event => {
+		state.search = event.target.value;
+		drawFlame("same");
+	});
+	$("flame-reset").addEventListener("click", () => {
+		state.root = null;
+		drawFlame("same");
+	});
 }

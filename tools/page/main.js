@@ -1,6 +1,10 @@
 /* From the page's facts to its panels; the pickers, the theme and print. */
 
-const timings = {hover: [], decode: [], ready: 0};
+const timings = {
+	hover: [],
+	decode: [],
+	ready: 0
+};
 const decoded = new Map();
 
 async function deviceOf(place) {
@@ -37,7 +41,9 @@ function choose(instant) {
 
 /* For those who hear the page: the chosen instant, not the pointer's. */
 function say() {
-	const words = instantWords(state.chosen)[0] + ", " + shown(inUnits(state.chosen.total), state.chosen.total) + " " + state.unit.name + " in use";
+	const words = instantWords(state.chosen)[0] + ", " +
+		shown(inUnits(state.chosen.total), state.chosen.total) + " " + state.unit.name +
+		" in use";
 	const slider = $("timeline");
 	slider.setAttribute("aria-valuemin", Math.round(state.device.head.t0));
 	slider.setAttribute("aria-valuemax", Math.round(state.device.head.t1));
@@ -62,7 +68,9 @@ function nextGroup() {
 
 function drawGroupings() {
 	$("group-by").replaceChildren(...groupings(state.device).map(kind => {
-		const button = make("button", {type: "button", "data-kind": kind, "aria-pressed": "false"}, GROUPINGS[kind].text);
+		const button =
+			make("button", {type: "button", "data-kind": kind, "aria-pressed": "false"},
+			     GROUPINGS[kind].text);
 		button.addEventListener("click", () => setGroup(kind));
 		return button;
 	}));
@@ -84,7 +92,8 @@ function arrange() {
 function drawHead() {
 	const facts = state.facts;
 	$("answer").textContent = meta.diff ? meta.head[0] : facts.head[0];
-	$("where").textContent = meta.diff ? meta.head.slice(1).join(" \u00b7 ") : facts.head.slice(1, 3).join(" \u00b7 ");
+	$("where").textContent = meta.diff ? meta.head.slice(1).join(" \u00b7 ") :
+					     facts.head.slice(1, 3).join(" \u00b7 ");
 	$("loss").replaceChildren(...facts.loss.map(line => make("p", {}, line)));
 	$("unit").textContent = $("flame-unit").textContent = state.unit.name;
 	document.title = $("answer").textContent;
@@ -107,8 +116,9 @@ async function open(place) {
 	state.open = place;
 	state.facts = meta.places[place];
 	state.device = await deviceOf(place);
-	state.pair = meta.diff ? meta.places.findIndex(p =>
-		p.process !== state.facts.process && p.gpu === state.facts.gpu) : -1;
+	state.pair = meta.diff ? meta.places.findIndex(p => p.process !== state.facts.process &&
+							       p.gpu === state.facts.gpu) :
+				 -1;
 	state.other = state.pair >= 0 && state.pair < place ? await deviceOf(state.pair) : null;
 	state.unit = unitFor(state.facts.card || state.device.head.peak);
 	state.zooms = [];
@@ -148,13 +158,19 @@ function drawPickers() {
 	const processes = [...new Set(meta.places.map(p => p.process))];
 	const mine = meta.places.filter(p => p.process === state.facts.process);
 	$("process-label").hidden = processes.length < 2;
-	$("gpu-label").hidden = meta.places.length < 2 && state.facts.gpu === "GPU 0" && processes.length < 2;
+	$("gpu-label").hidden =
+		meta.places.length < 2 && state.facts.gpu === "GPU 0" && processes.length < 2;
 	$("process").replaceChildren(...processes.map(process => {
 		const facts = meta.places.find(p => p.process === process);
-		return make("option", {value: meta.places.indexOf(facts), selected: facts.process === state.facts.process},
-			processName(facts));
+		return make("option", {
+			value: meta.places.indexOf(facts),
+			selected: facts.process === state.facts.process
+		},
+			    processName(facts));
 	}));
-	$("gpu").replaceChildren(...mine.map(p => make("option", {value: meta.places.indexOf(p), selected: p === state.facts}, p.gpu)));
+	$("gpu").replaceChildren(...mine.map(
+		p => make("option", {value: meta.places.indexOf(p), selected: p === state.facts},
+			  p.gpu)));
 }
 
 /* ---- theme ---- */
@@ -235,8 +251,15 @@ function framesOf() {
 function expose() {
 	const frames = framesOf();
 	window.gputrace = Object.freeze({
-		state: () => ({open: state.open, view: [...state.view], group: state.group, chosen: state.chosen, hover: state.hover,
-			a: state.a, b: state.b}),
+		state: () => ({
+			open: state.open,
+			view: [...state.view],
+			group: state.group,
+			chosen: state.chosen,
+			hover: state.hover,
+			a: state.a,
+			b: state.b
+		}),
 		data: () => state.device,
 		columns: () => plot.columns,
 		frames: () => frames.list,

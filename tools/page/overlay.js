@@ -19,7 +19,8 @@ function drawMemoryAxis(svg, box) {
 		const y = Math.round(yOf(bytes, box));
 		if (plot.printing)
 			draw(svg, "line", {class: "grid", x1: box.x0, x2: box.x1, y1: y, y2: y});
-		draw(svg, "text", {class: "dim", x: box.x0 - 6, y: y + 4, "text-anchor": "end"}, Math.round(bytes / state.unit.size));
+		draw(svg, "text", {class: "dim", x: box.x0 - 6, y: y + 4, "text-anchor": "end"},
+		     Math.round(bytes / state.unit.size));
 	}
 	const card = state.facts.card;
 	if (card && card <= plot.top) {
@@ -31,13 +32,14 @@ function drawMemoryAxis(svg, box) {
 
 function drawTimeAxis(svg, box) {
 	const milli = span() < 1e5, scale = milli ? 1e3 : 1e6;
-	const ticks = d3.ticks(state.view[0] / scale, state.view[1] / scale, Math.max(2, Math.floor((box.x1 - box.x0) / 110)));
+	const ticks = d3.ticks(state.view[0] / scale, state.view[1] / scale,
+			       Math.max(2, Math.floor((box.x1 - box.x0) / 110)));
 	const step = ticks.length > 1 ? ticks[1] - ticks[0] : 1;
 	const decimals = Math.max(milli ? 0 : 1, -Math.floor(Math.log10(step) + 1e-9));
 	for (const tick of ticks) {
 		const x = xOf(tick * scale, box);
 		draw(svg, "text", {class: "dim", x, y: box.height - 6, "text-anchor": "middle"},
-			tick.toFixed(decimals) + (milli ? " ms" : " s"));
+		     tick.toFixed(decimals) + (milli ? " ms" : " s"));
 	}
 }
 
@@ -66,7 +68,8 @@ function drawSteps(svg, box) {
 
 /* The name of a layer at its thickest place, where that is thick and wide enough. */
 function placeName(g, groups, box) {
-	const columns = plot.columns, width = measure(groups.names[g]) + 8, count = groups.names.length;
+	const columns = plot.columns, width = measure(groups.names[g]) + 8,
+	      count = groups.names.length;
 	const need = Math.ceil(width);
 	let best = null, run = [];
 	for (let c = 0; c < columns.count; c++) {
@@ -75,7 +78,8 @@ function placeName(g, groups, box) {
 		for (let k = 0; row >= 0 && k < g; k++)
 			low += groups.sums[row * count + k];
 		const high = row < 0 ? 0 : low + groups.sums[row * count + g];
-		run = high > low && columns.exact[c] ? [...run.slice(-(need - 1)), [low, high]] : [];
+		run = high > low && columns.exact[c] ? [...run.slice(-(need - 1)), [low, high]] :
+						       [];
 		if (run.length < need)
 			continue;
 		const top = d3.min(run, r => r[1]), base = d3.max(run, r => r[0]);
@@ -91,7 +95,13 @@ function drawNames(svg, groups, box) {
 		const at = placeName(g, groups, box);
 		if (!at)
 			return;
-		const text = draw(svg, "text", {class: "layer", x: box.x0 + at.c, y: yOf(at.middle, box) + 4, "text-anchor": "middle"}, name);
+		const text = draw(svg, "text", {
+			class: "layer",
+			x: box.x0 + at.c,
+			y: yOf(at.middle, box) + 4,
+			"text-anchor": "middle"
+		},
+				  name);
 		text.style.fill = inkOn(colours.get(groups.fills[g]));
 		text.dataset.fill = colours.get(groups.fills[g]);
 	});
@@ -105,7 +115,8 @@ function placeLabel(taken, x, y, text, box) {
 		const area = {x0: left - 2, x1: left + width + 2, y0: y - 11, y1: y + 3};
 		if (left < box.x0 + 2 || left + width > box.x1)
 			continue;
-		if (taken.every(t => area.x1 < t.x0 || area.x0 > t.x1 || area.y1 < t.y0 || area.y0 > t.y1)) {
+		if (taken.every(t => area.x1 < t.x0 || area.x0 > t.x1 || area.y1 < t.y0 ||
+					area.y0 > t.y1)) {
 			taken.push(area);
 			return left;
 		}
@@ -130,8 +141,12 @@ function drawPeak(svg, box, taken) {
 	if (head.peakUs < state.view[0] || head.peakUs > state.view[1])
 		return;
 	const x = xOf(head.peakUs, box), y = yOf(head.peak, box);
-	draw(svg, "path", {class: "peak", d: `M${x} ${y - 4}l4 4l-4 4l-4 -4z`, fill: colours.get("fg"),
-		stroke: colours.get("bg")});
+	draw(svg, "path", {
+		class: "peak",
+		d: `M${x} ${y - 4}l4 4l-4 4l-4 -4z`,
+		fill: colours.get("fg"),
+		stroke: colours.get("bg")
+	});
 	const text = "peak " + inUnits(head.peak), at = Math.max(y + 4, box.y1 + 10);
 	const left = placeLabel(taken, x, at, text, box);
 	if (left !== null)
@@ -173,7 +188,9 @@ function otherTime(t) {
 		return b.steps.t0[step] + share * (b.steps.t1[step] - b.steps.t0[step]);
 	}
 	if (count && t < a.steps.t0[0])
-		return b.head.t0 + (t - a.head.t0) / (a.steps.t0[0] - a.head.t0 || 1) * (b.steps.t0[0] - b.head.t0);
+		return b.head.t0 +
+			(t - a.head.t0) / (a.steps.t0[0] - a.head.t0 || 1) *
+			(b.steps.t0[0] - b.head.t0);
 	if (count)
 		return b.steps.t1[count - 1] + (t - a.steps.t1[count - 1]);
 	return t;
@@ -192,7 +209,11 @@ function drawOther(svg, box) {
 	for (let c = 1; c <= end; c++)
 		if (high[c] < 0)
 			high[c] = high[c - 1];
-	const line = d3.line().defined((d, c) => c <= end).x((d, c) => box.x0 + c + 0.5).y(d => yOf(Math.max(0, d), box)).curve(d3.curveStepAfter);
+	const line = d3.line()
+			     .defined((d, c) => c <= end)
+			     .x((d, c) => box.x0 + c + 0.5)
+			     .y(d => yOf(Math.max(0, d), box))
+			     .curve(d3.curveStepAfter);
 	draw(svg, "path", {class: "other", d: line(high), "data-testid": "line-a"});
 }
 
@@ -256,14 +277,21 @@ function drawPrinted(svg, box, groups) {
 	const columns = plot.columns, count = groups.names.length;
 	const base = new Float64Array(columns.count);
 	const area = (low, high, fill, name) => {
-		const shape = d3.area().x((d, c) => box.x0 + c).y0((d, c) => yOf(low[c], box)).y1((d, c) => yOf(high[c], box))
-			.curve(d3.curveStepAfter);
-		draw(svg, "path", {class: "printed", d: shape(low), fill: colours.get(fill)}).dataset.name = name;
+		const shape = d3.area()
+				      .x((d, c) => box.x0 + c)
+				      .y0((d, c) => yOf(low[c], box))
+				      .y1((d, c) => yOf(high[c], box))
+				      .curve(d3.curveStepAfter);
+		draw(svg, "path", {class: "printed", d: shape(low), fill: colours.get(fill)})
+			.dataset.name = name;
 	};
 	area(columns.high, columns.held, "cached", "cached");
 	for (let g = 0; g < count; g++) {
-		const high = base.map((low, c) => columns.row[c] < 0 ? 0 :
-			Math.min(columns.high[c], low + groups.sums[columns.row[c] * count + g]));
+		const high =
+			base.map((low, c) => columns.row[c] < 0 ?
+					 0 :
+					 Math.min(columns.high[c],
+						  low + groups.sums[columns.row[c] * count + g]));
 		area(base, high, groups.fills[g], groups.names[g]);
 		base.set(high);
 	}

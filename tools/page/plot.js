@@ -4,13 +4,23 @@
  * recorded row is of another moment, its split is drawn faded.
  */
 
-const MARGIN = {left: 46, right: 10, top: 17, bottom: 40};
+const MARGIN = {
+	left: 46,
+	right: 10,
+	top: 17,
+	bottom: 40
+};
 
 function plotBox() {
 	const box = $("timeline");
 	const width = box.clientWidth, height = box.clientHeight;
 	return {
-		width, height, x0: MARGIN.left, x1: width - MARGIN.right, y0: height - MARGIN.bottom, y1: MARGIN.top,
+		width,
+		height,
+		x0: MARGIN.left,
+		x1: width - MARGIN.right,
+		y0: height - MARGIN.bottom,
+		y1: MARGIN.top,
 		columns: Math.max(1, Math.floor(width - MARGIN.left - MARGIN.right)),
 	};
 }
@@ -24,9 +34,7 @@ function timeAt(x, box) {
 	return state.view[0] + Math.min(1, Math.max(0, share)) * (state.view[1] - state.view[0]);
 }
 
-function yOf(bytes, box) {
-	return box.y0 - bytes / plot.top * (box.y0 - box.y1);
-}
+function yOf(bytes, box) { return box.y0 - bytes / plot.top * (box.y0 - box.y1); }
 
 /* Of the slices in one column the highest; `at` is the slice that the column begins in. */
 function highestIn(device, at, end, begin) {
@@ -54,13 +62,19 @@ function highestIn(device, at, end, begin) {
 /* One value per column of [from, to]. */
 function columnsOf(device, from, to, count) {
 	const columns = {
-		count, high: new Float64Array(count), low: new Float64Array(count), held: new Float64Array(count),
-		row: new Int32Array(count).fill(-1), exact: new Uint8Array(count), slice: new Int32Array(count),
+		count,
+		high: new Float64Array(count),
+		low: new Float64Array(count),
+		held: new Float64Array(count),
+		row: new Int32Array(count).fill(-1),
+		exact: new Uint8Array(count),
+		slice: new Int32Array(count),
 	};
 	const rows = device.chain("h");
 	let at = device.sliceAt(from);
 	for (let c = 0; c < count; c++) {
-		const begin = from + (to - from) * c / count, end = from + (to - from) * (c + 1) / count;
+		const begin = from + (to - from) * c / count,
+		      end = from + (to - from) * (c + 1) / count;
 		const column = highestIn(device, at, end, begin);
 		columns.high[c] = column.high;
 		columns.low[c] = column.low;
@@ -76,7 +90,11 @@ function columnsOf(device, from, to, count) {
 	return columns;
 }
 
-const plot = {top: 1, columns: null, draws: []};
+const plot = {
+	top: 1,
+	columns: null,
+	draws: []
+};
 
 /* A peak before the history that was kept is told, but not drawn. */
 function peakShown() {
@@ -85,7 +103,8 @@ function peakShown() {
 
 /* Room above the highest value; the card where it is known, so that "how near" is seen. */
 function scaleTop() {
-	const most = Math.max(d3.max(state.device.held) || 0, peakShown(), state.other ? state.other.head.peak : 0);
+	const most = Math.max(d3.max(state.device.held) || 0, peakShown(),
+			      state.other ? state.other.head.peak : 0);
 	const card = state.facts.card;
 	return card && card < 6 * most ? Math.max(card, most) : most || 1;
 }
@@ -106,8 +125,11 @@ function sizeCanvas(canvas, width, height) {
 /* Neighbouring columns that look the same are one rectangle. */
 function eachRun(columns, visit) {
 	for (let c = 0, from = 0; c <= columns.count; c++)
-		if (c === columns.count || (c > from && (columns.row[c] !== columns.row[from] ||
-		    columns.high[c] !== columns.high[from] || columns.held[c] !== columns.held[from]))) {
+		if (c === columns.count ||
+		    (c > from &&
+		     (columns.row[c] !== columns.row[from] ||
+		      columns.high[c] !== columns.high[from] ||
+		      columns.held[c] !== columns.held[from]))) {
 			visit(from, c);
 			from = c;
 		}
@@ -143,7 +165,8 @@ function fillColumn(context, columns, from, to, groups, fills, box) {
 	}
 	for (const [g, low, top] of layersOf(columns, from, groups)) {
 		const y = yOf(top, box), base = yOf(low, box);
-		context.fillStyle = g < 0 ? colours.get("nosplit") : (columns.exact[from] ? fills.full : fills.faded)[g];
+		context.fillStyle = g < 0 ? colours.get("nosplit") :
+					    (columns.exact[from] ? fills.full : fills.faded)[g];
 		context.fillRect(x, y, width, base - y);
 		if (low > 0 && base - y > 3) {
 			context.fillStyle = colours.get("bg");
@@ -166,11 +189,14 @@ function drawTimeline() {
 	context.fillStyle = colours.get("line");
 	for (const bytes of memoryTicks())
 		context.fillRect(box.x0, Math.round(yOf(bytes, box)), box.x1 - box.x0, 1);
-	eachRun(plot.columns, (from, to) => fillColumn(context, plot.columns, from, to, groups, fills, box));
+	eachRun(plot.columns,
+		(from, to) => fillColumn(context, plot.columns, from, to, groups, fills, box));
 	plot.draws.push(performance.now() - begin);
-	const pale = plot.columns.exact.reduce((count, exact, c) => count + (!exact && plot.columns.slice[c] >= 0), 0);
+	const pale = plot.columns.exact.reduce(
+		(count, exact, c) => count + (!exact && plot.columns.slice[c] >= 0), 0);
 	$("split-note").hidden = pale < 3; /* nobody sees fewer */
-	$("split-note").textContent = "Pale: the height is exact, the split is that of the nearest recorded instant." +
+	$("split-note").textContent =
+		"Pale: the height is exact, the split is that of the nearest recorded instant." +
 		" Slate: not split at this zoom.";
 	drawOverlay(box, groups);
 	drawOverview();
@@ -179,9 +205,11 @@ function drawTimeline() {
 function drawOverview() {
 	const frame = $("overview"), width = frame.clientWidth, height = frame.clientHeight;
 	const context = sizeCanvas($("overview-canvas"), width, height);
-	const head = state.device.head, count = Math.max(1, Math.floor(width - MARGIN.left - MARGIN.right));
+	const head = state.device.head,
+	      count = Math.max(1, Math.floor(width - MARGIN.left - MARGIN.right));
 	if (!plot.whole || plot.whole.device !== state.device || plot.whole.count !== count)
-		plot.whole = Object.assign(columnsOf(state.device, head.t0, head.t1, count), {device: state.device});
+		plot.whole = Object.assign(columnsOf(state.device, head.t0, head.t1, count),
+					   {device: state.device});
 	context.fillStyle = mix(colours.get("muted"), colours.get("bg"), 0.35);
 	for (let c = 0; c < count; c++) {
 		const y = plot.whole.high[c] / Math.max(1, peakShown()) * (height - 5);
@@ -189,8 +217,14 @@ function drawOverview() {
 	}
 	const svg = $("overview-svg");
 	svg.replaceChildren();
-	draw(svg, "text", {x: MARGIN.left - 6, y: height / 2 + 4, "text-anchor": "end", class: "dim"}, "all");
+	draw(svg, "text",
+	     {x: MARGIN.left - 6, y: height / 2 + 4, "text-anchor": "end", class: "dim"}, "all");
 	const x = t => MARGIN.left + (t - head.t0) / (head.t1 - head.t0 || 1) * count;
-	draw(svg, "rect", {class: "span", x: x(state.view[0]), y: 0.5,
-		width: Math.max(3, x(state.view[1]) - x(state.view[0])), height: height - 1});
+	draw(svg, "rect", {
+		class: "span",
+		x: x(state.view[0]),
+		y: 0.5,
+		width: Math.max(3, x(state.view[1]) - x(state.view[0])),
+		height: height - 1
+	});
 }

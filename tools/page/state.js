@@ -6,14 +6,26 @@
 const meta = JSON.parse($("gt-meta").textContent);
 
 const state = {
-	open: meta.open, facts: null, device: null, other: null,
-	unit: unitFor(0), group: "category", view: [0, 1], zooms: [],
-	chosen: null, hover: null, a: null, b: null,
-	lib: false, search: "", root: null,
+	open: meta.open,
+	facts: null,
+	device: null,
+	other: null,
+	unit: unitFor(0),
+	group: "category",
+	view: [0, 1],
+	zooms: [],
+	chosen: null,
+	hover: null,
+	a: null,
+	b: null,
+	lib: false,
+	search: "",
+	root: null,
 };
 
 const NOT_TORCH = 0, UNKNOWN = 8;
-const CATEGORY_ORDER = [1, 3, 7, 2, 6, 4, 5, UNKNOWN, NOT_TORCH]; /* from the bottom: what lasts longest */
+const CATEGORY_ORDER =
+	[1, 3, 7, 2, 6, 4, 5, UNKNOWN, NOT_TORCH];	   /* from the bottom: what lasts longest */
 const LAYERS = ["c1", "c4", "c3", "c7", "c2", "c5", "c6"]; /* of lines, owners and streams */
 const REST = "c8";
 
@@ -35,7 +47,14 @@ function namedInstant(device, name) {
 		const vector = new Float64Array(device.places);
 		for (const [place, bytes] of device.head.keptPeak)
 			vector[place] = bytes;
-		return {device, vector, t: device.head.peakUs, total: device.head.peak, name, before: true};
+		return {
+			device,
+			vector,
+			t: device.head.peakUs,
+			total: device.head.peak,
+			name,
+			before: true
+		};
 	}
 	return null;
 }
@@ -52,7 +71,8 @@ function stepInstant(device, letter, step) {
 function highestInStep(device, step) {
 	const rows = device.chain("h"), {t0, t1, peak} = device.steps;
 	let best = nearestRow(device, (t0[step] + t1[step]) / 2);
-	for (let row = d3.bisectLeft(rows.t, t0[step]); row < rows.count && rows.t[row] <= t1[step]; row++)
+	for (let row = d3.bisectLeft(rows.t, t0[step]); row < rows.count && rows.t[row] <= t1[step];
+	     row++)
 		if (rows.total[row] > rows.total[best])
 			best = row;
 	const instant = rowInstant(device, "h", best);
@@ -98,8 +118,9 @@ function namedGroups(device, of, names) {
 			mean[g] += sums[row * count + g] / rows.count;
 		}
 	const order = d3.range(count).sort((x, y) => most[y] - most[x]);
-	const own = order.slice(0, LAYERS.length).filter(g => most[g] > 0)
-		.sort((x, y) => mean[y] / most[y] - mean[x] / most[x]);
+	const own = order.slice(0, LAYERS.length)
+			    .filter(g => most[g] > 0)
+			    .sort((x, y) => mean[y] / most[y] - mean[x] / most[x]);
 	const rest = count > own.length;
 	const at = new Int32Array(count).fill(own.length);
 	own.forEach((g, i) => { at[g] = i; });
@@ -112,7 +133,10 @@ function namedGroups(device, of, names) {
 
 const GROUPINGS = {
 	category: {text: "category", make: categoryGroups},
-	line: {text: "your line", make: d => namedGroups(d, d.head.sline, d.head.lines.map(line => line[0]))},
+	line: {
+		text: "your line",
+		make: d => namedGroups(d, d.head.sline, d.head.lines.map(line => line[0]))
+	},
 	owner: {text: "owner", make: d => namedGroups(d, d.head.sowner, d.head.owners)},
 	stream: {text: "stream", make: d => namedGroups(d, d.head.sstream, d.head.streams)},
 };
@@ -121,7 +145,8 @@ function groupsOf(device, kind) {
 	device.groups = device.groups || {};
 	if (!device.groups[kind]) {
 		const groups = device.groups[kind] = GROUPINGS[kind].make(device);
-		const count = groups.names.length, sums = groups.sums = device.chain("h").sums(groups.of, count);
+		const count = groups.names.length,
+		      sums = groups.sums = device.chain("h").sums(groups.of, count);
 		groups.most = new Float64Array(count);
 		for (let i = 0; i < sums.length; i++)
 			groups.most[i % count] = Math.max(groups.most[i % count], sums[i]);
@@ -181,7 +206,8 @@ function changeRows(a, b) {
 				rows.set(key, Object.assign({a: 0, b: 0}, row));
 			rows.get(key)[side] += row.bytes;
 		}
-	return [...rows.values()].sort((x, y) => Math.abs(y.b - y.a) - Math.abs(x.b - x.a) || y.b - x.b);
+	return [...rows.values()].sort((x, y) => Math.abs(y.b - y.a) - Math.abs(x.b - x.a) ||
+					       y.b - x.b);
 }
 
 /* Which two instants are compared now; null = one is looked at. */
@@ -189,16 +215,18 @@ function comparison() {
 	if (state.a && state.b)
 		return {a: state.a, b: state.b, traces: false};
 	if (state.other && state.chosen && state.chosen.name)
-		return {a: namedInstant(state.other, state.chosen.name) || namedInstant(state.other, "peak"),
-			b: state.chosen, traces: true};
+		return {
+			a: namedInstant(state.other, state.chosen.name) ||
+				namedInstant(state.other, "peak"),
+			b: state.chosen,
+			traces: true
+		};
 	return null;
 }
 
 /* ---- words about an instant ---- */
 
-function span() {
-	return state.view[1] - state.view[0];
-}
+function span() { return state.view[1] - state.view[0]; }
 
 function instantWords(instant) {
 	const words = [timeText(instant.t, span())];
@@ -208,9 +236,7 @@ function instantWords(instant) {
 	return words;
 }
 
-function stepNumber(step) {
-	return step + 1 + state.device.head.firstStep;
-}
+function stepNumber(step) { return step + 1 + state.device.head.firstStep; }
 
 function instantKind(instant) {
 	if (instant.before)
@@ -223,6 +249,4 @@ function instantKind(instant) {
 	return "exact";
 }
 
-function inUnits(bytes) {
-	return roundTo(bytes, state.unit.size);
-}
+function inUnits(bytes) { return roundTo(bytes, state.unit.size); }

@@ -31,24 +31,21 @@ function unitFor(bytes) {
 function apportion(parts, unit, total) {
 	const whole = parts.map(part => Math.floor(part / unit));
 	let missing = total - whole.reduce((a, b) => a + b, 0);
-	const order = parts.map((part, i) => [part - whole[i] * unit, i]).sort((a, b) => b[0] - a[0] || a[1] - b[1]);
+	const order = parts.map((part, i) => [part - whole[i] * unit, i])
+			      .sort((a, b) => b[0] - a[0] || a[1] - b[1]);
 	for (let i = 0; missing > 0 && i < order.length; i++, missing--)
 		whole[order[i][1]]++;
 	return whole;
 }
 
-function roundTo(bytes, unit) {
-	return Math.floor(bytes / unit + 0.5);
-}
+function roundTo(bytes, unit) { return Math.floor(bytes / unit + 0.5); }
 
 /* Units as people read them: what is there is not printed as nothing. */
 function shown(units, bytes) {
 	return units === 0 && bytes !== 0 ? "<1" : String(units).replace("-", "\u2212");
 }
 
-function signed(units, bytes) {
-	return (bytes > 0 ? "+" : "") + shown(units, bytes);
-}
+function signed(units, bytes) { return (bytes > 0 ? "+" : "") + shown(units, bytes); }
 
 function secondsText(us, decimals) {
 	return (us / 1e6).toFixed(decimals === undefined ? 3 : decimals) + " s";
@@ -56,25 +53,26 @@ function secondsText(us, decimals) {
 
 /* One form of time for all that is shown: milliseconds where that is short. */
 function timeText(us, span) {
-	return span < 1e5 ? (us / 1e3).toFixed(span < 1e4 ? 3 : span < 1e5 ? 2 : 1) + " ms" : secondsText(us);
+	return span < 1e5 ? (us / 1e3).toFixed(span < 1e4	  ? 3 :
+						       span < 1e5 ? 2 :
+								    1) +
+			" ms" :
+			    secondsText(us);
 }
 
-function baseName(path) {
-	return path.slice(path.lastIndexOf("/") + 1);
-}
+function baseName(path) { return path.slice(path.lastIndexOf("/") + 1); }
 
-function plural(count, word) {
-	return count + " " + word + (count === 1 ? "" : "s");
-}
+function plural(count, word) { return count + " " + word + (count === 1 ? "" : "s"); }
 
 /* Text is measured, as widths differ between fonts. */
-const measure = (function () {
+const measure = (function() {
 	const context = document.createElement("canvas").getContext("2d");
 	const cache = new Map();
-	return function (text, bold) {
+	return function(text, bold) {
 		const key = (bold ? "b" : "n") + text;
 		if (!cache.has(key)) {
-			context.font = (bold ? "700 " : "") + "11px " + getComputedStyle(document.body).fontFamily;
+			context.font = (bold ? "700 " : "") + "11px " +
+				getComputedStyle(document.body).fontFamily;
 			cache.set(key, context.measureText(text).width);
 		}
 		return cache.get(key);
@@ -115,7 +113,9 @@ function fitChain(text, width) {
 	const parts = chainParts(text), last = parts.length - 1;
 	let best = parts[last].whole;
 	for (let from = last; from > 0; from--) {
-		const tail = [parts[from].whole, ...parts.slice(from + 1).map(part => part.part)].join(" > ");
+		const tail =
+			[parts[from].whole, ...parts.slice(from + 1).map(part => part.part)].join(
+				" > ");
 		for (const whole of ["\u2026 > " + tail, parts[0].part + " > \u2026 > " + tail])
 			if (whole.length <= most && (from > 1 || whole[0] === "\u2026"))
 				best = whole;
@@ -140,21 +140,22 @@ const colours = {
 	cache: new Map(),
 	get(name) {
 		if (!this.cache.has(name))
-			this.cache.set(name, getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim());
+			this.cache.set(name,
+				       getComputedStyle(document.documentElement)
+					       .getPropertyValue("--" + name)
+					       .trim());
 		return this.cache.get(name);
 	},
-	forget() {
-		this.cache.clear();
-	},
+	forget() { this.cache.clear(); },
 };
 
-function channels(colour) {
-	return [1, 3, 5].map(i => parseInt(colour.slice(i, i + 2), 16));
-}
+function channels(colour) { return [1, 3, 5].map(i => parseInt(colour.slice(i, i + 2), 16)); }
 
 function mix(a, b, share) {
 	const x = channels(a), y = channels(b);
-	return "#" + x.map((v, i) => Math.round(v + (y[i] - v) * share).toString(16).padStart(2, "0")).join("");
+	return "#" +
+		x.map((v, i) => Math.round(v + (y[i] - v) * share).toString(16).padStart(2, "0"))
+			.join("");
 }
 
 function luminance(colour) {
