@@ -43,7 +43,14 @@ CASES.update(screens_check.CASES)
 CASES.update(programs_check.CASES)
 
 
+def cpu():
+    """Seconds of processor time of all programs that have ended."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
 def run_case(name, build):
+    before = cpu()
     try:
         _, test, *args = CASES[name]
         test(build, *args)
@@ -56,6 +63,8 @@ def run_case(name, build):
     except Exception:  # a broken test is a failed test
         print("not ok %s: %s" % (name, traceback.format_exc().replace("\n", "; ")), flush=True)
         return False
+    finally:
+        print("# %s: %.1f s of CPU" % (name, cpu() - before), flush=True)
     return True
 
 
@@ -70,7 +79,9 @@ def main():
         for name in names:
             print("skip %s: %s" % (name, ready.stderr.strip().replace("\n", "; ")))
         return 0
-    return not all([run_case(name, build) for name in names])
+    good = [run_case(name, build) for name in names]
+    print("# %d of %d cases without fault, %.0f s of CPU" % (sum(good), len(good), cpu()), flush=True)
+    return not all(good)
 
 
 if __name__ == "__main__":
