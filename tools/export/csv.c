@@ -4,8 +4,10 @@
  * text that begins like a formula, so such a text gets a ' in front. Called from the table.
  */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include "export/lives.h"
+#include "model/xalloc.h"
 #include "out/table.h"
 
 struct csv {
@@ -15,10 +17,12 @@ struct csv {
 
 static void put_text(FILE *file, const char *text)
 {
+	bool formula = *text && strchr("=+-@\t", *text);
+	char *safe = gt_xasprintf("%s%s", formula ? "'" : "", text);
+
 	putc(',', file);
-	if (*text && strchr("=+-@\t", *text))
-		putc('\'', file);
-	gt_put_csv_text(file, text);
+	gt_put_csv_text(file, safe);
+	free(safe);
 }
 
 /* Nothing for what is not known. */

@@ -133,7 +133,7 @@ const char *gt_line_of(struct gt_lines *lines, const struct gt_export_place *pla
 	gt_label_make(place->symbols, place->trace, named, GT_STREAM_UNKNOWN, GT_BY_LINE, &label);
 	line = gt_xcalloc(1, sizeof(*line));
 	line->named = named;
-	line->text = gt_xstrdup(label.text);
+	line->text = gt_xstrdup(label.full);
 	gt_label_clear(&label);
 	HASH_ADD_PTR(lines->list, named, line);
 	return line->text;

@@ -28,7 +28,7 @@ typedef void gt_lived_fn(void *ctx, const struct gt_export_place *place,
 int gt_lives(const struct gt_export_place *place, gt_lived_fn *take, void *ctx,
 	     struct gt_error *err);
 
-/* The user's line that stands for a site, made once; valid until cleared. */
+/* The line of the user that stands for a site, whole: short names may be of several. Made once; valid until cleared. */
 struct gt_lines {
 	struct gt_line_text *list;
 };
