@@ -31,29 +31,13 @@ static const struct gt_command commands[] = {
 			    "  gputrace run --dir traces --ring 1G -- ./solver input.dat\n",
 	},
 	{
-		.name = "summary",
-		.run = gt_cmd_summary,
-		.options = GT_OPT_TABLE | GT_OPT_LEVEL | GT_OPT_BY | GT_OPT_TORCH,
-		.operands = FILES,
-		.min_operands = 1,
-		.max_operands = ANY,
-		.summary = "the answer in one screen (also without naming a command)",
-		.text = "Totals, the peak and who held it, what is missing. Of a failed run:\n"
-			"why it failed. TRACE may be a snapshot that torch dumped (.pickle), here\n"
-			"and in every other command.",
-		.examples =
-			"  gputrace gputrace.python3.11.48213.gtrace\n"
-			"  gputrace summary --torch snapshot.pickle\n"
-			"  gputrace summary --format json traces/ | jq .processes[].devices[]\n",
-	},
-	{
 		.name = "oom",
 		.run = gt_cmd_oom,
 		.options = GT_OPT_TABLE | GT_OPT_BY | GT_OPT_FRAMES | GT_OPT_REMEDIES | GT_OPT_NTH,
 		.operands = FILES,
 		.min_operands = 1,
 		.max_operands = ANY,
-		.summary = "why a request for memory failed",
+		.summary = "why a request failed, and what would have been enough",
 		.text = "Explains the refused request that ended the run: what was asked,\n"
 			"what was free, who held the rest. Then every refused request and how\n"
 			"it ended. DIR: the first process to fail. What would have been enough:\n"
@@ -71,7 +55,7 @@ static const struct gt_command commands[] = {
 		.operands = "WHEN " FILES,
 		.min_operands = 2,
 		.max_operands = ANY,
-		.summary = "who holds memory: at peak, oom, end, step:N, a time, mark",
+		.summary = "who holds memory: at peak, oom, end, step:N, a time, a mark",
 		.text = "WHEN: peak (of what is in use, or of --level), oom, end (before exit\n"
 			"handlers ran), step:N (its end; step:N:forward, step:N:backward: the\n"
 			"end of that part), seconds since the start, like 2.75s, or a name that\n"
@@ -84,64 +68,6 @@ static const struct gt_command commands[] = {
 			    "  gputrace at peak --why train.py:27 run.gtrace\n"
 			    "  gputrace at 2.75s --by owner run.gtrace\n"
 			    "  gputrace at end --level driver --format csv run.gtrace\n",
-	},
-	{
-		.name = "peak",
-		.run = gt_cmd_peak,
-		.options = GT_OPT_TABLE | GT_OPT_LEVEL | GT_OPT_BY | GT_OPT_WHY | GT_OPT_PART |
-			   GT_OPT_FRAMES | GT_OPT_TREE,
-		.operands = FILES,
-		.min_operands = 1,
-		.max_operands = ANY,
-		.summary = "the same as at peak, of the run or of a part of it",
-		.text = "Who held memory when most of it was in use. Exact even when the\n"
-			"history is gone. Of a part of the run it comes from the history.",
-		.examples = "  gputrace peak --device 0 run.gtrace\n"
-			    "  gputrace peak --range forward run.gtrace\n",
-	},
-	{
-		.name = "segments",
-		.run = gt_cmd_segments,
-		.options = GT_OPT_TABLE | GT_OPT_AT | GT_OPT_FOR,
-		.operands = FILES,
-		.min_operands = 1,
-		.max_operands = ANY,
-		.summary = "cached but useless: the pieces, and what keeps them",
-		.text = "Each segment with what is in use and cached in it, its largest piece\n"
-			"and the line that keeps it in place. --for: would SIZE fit? Without it\n"
-			"the largest request of the run is asked about. Default: the end.",
-		.examples = "  gputrace segments --at oom run.gtrace\n"
-			    "  gputrace segments --at peak --for 2200M run.gtrace\n",
-	},
-	{
-		.name = "ledger",
-		.run = gt_cmd_ledger,
-		.options = GT_OPT_TABLE | GT_OPT_AT,
-		.operands = FILES,
-		.min_operands = 1,
-		.max_operands = ANY,
-		.summary = "rows that add up to the device: contexts, other processes",
-		.text = "Everything on a GPU at a moment (default: the end): what torch and\n"
-			"other libraries hold, contexts with the line that made them (idle ones\n"
-			"first), modules, other processes, free, and what nothing explains. The\n"
-			"traces of several processes are joined per GPU. smi is the same command.",
-		.examples = "  gputrace ledger --at peak run.gtrace\n"
-			    "  gputrace ledger --device 0 traces/\n"
-			    "  gputrace smi --format json run.gtrace | jq .rows[]\n",
-	},
-	{
-		.name = "errors",
-		.run = gt_cmd_errors,
-		.options = GT_OPT_TABLE,
-		.operands = FILES,
-		.min_operands = 1,
-		.max_operands = ANY,
-		.summary = "every refused request and how it ended",
-		.text = "Outcomes: granted on retry (torch emptied its cache and went on),\n"
-			"caught (the program went on), fatal, open (killed before it could go\n"
-			"on), not memory. What was fatal is explained by oom.",
-		.examples = "  gputrace errors run.gtrace\n"
-			    "  gputrace errors --format json traces/ | jq .errors[].outcome\n",
 	},
 	{
 		.name = "growth",
@@ -171,19 +97,48 @@ static const struct gt_command commands[] = {
 			    "  gputrace steps --format csv run.gtrace > steps.csv\n",
 	},
 	{
-		.name = "timeline",
-		.run = gt_cmd_timeline,
-		.options = GT_OPT_TABLE | GT_OPT_POINTS | GT_OPT_PART,
+		.name = "ledger",
+		.run = gt_cmd_ledger,
+		.options = GT_OPT_TABLE | GT_OPT_AT,
 		.operands = FILES,
 		.min_operands = 1,
 		.max_operands = ANY,
-		.summary = "memory over time: a plot, or a table in a pipe",
-		.text = "Time is cut in slices; each shows the largest value in it, never the\n"
-			"mean, so the peak is always there. --all: one row per event. --range: "
-			"one\n"
-			"row per range with its peaks; >= where part of its history is gone.",
-		.examples = "  gputrace timeline run.gtrace\n"
-			    "  gputrace timeline --format csv --points 500 run.gtrace > run.csv\n",
+		.summary = "rows that add up to the device: contexts, other processes",
+		.text = "Everything on a GPU at a moment (default: the end): what torch and\n"
+			"other libraries hold, contexts with the line that made them (idle ones\n"
+			"first), modules, other processes, free, and what nothing explains. The\n"
+			"traces of several processes are joined per GPU. smi is the same command.",
+		.examples = "  gputrace ledger --at peak run.gtrace\n"
+			    "  gputrace ledger --device 0 traces/\n"
+			    "  gputrace smi --format json run.gtrace | jq .rows[]\n",
+	},
+	{
+		.name = "segments",
+		.run = gt_cmd_segments,
+		.options = GT_OPT_TABLE | GT_OPT_AT | GT_OPT_FOR,
+		.operands = FILES,
+		.min_operands = 1,
+		.max_operands = ANY,
+		.summary = "cached but useless: the pieces, and what keeps them",
+		.text = "Each segment with what is in use and cached in it, its largest piece\n"
+			"and the line that keeps it in place. --for: would SIZE fit? Without it\n"
+			"the largest request of the run is asked about. Default: the end.",
+		.examples = "  gputrace segments --at oom run.gtrace\n"
+			    "  gputrace segments --at peak --for 2200M run.gtrace\n",
+	},
+	{
+		.name = "errors",
+		.run = gt_cmd_errors,
+		.options = GT_OPT_TABLE,
+		.operands = FILES,
+		.min_operands = 1,
+		.max_operands = ANY,
+		.summary = "every refused request and how it ended",
+		.text = "Outcomes: granted on retry (torch emptied its cache and went on),\n"
+			"caught (the program went on), fatal, open (killed before it could go\n"
+			"on), not memory. What was fatal is explained by oom.",
+		.examples = "  gputrace errors run.gtrace\n"
+			    "  gputrace errors --format json traces/ | jq .errors[].outcome\n",
 	},
 	{
 		.name = "diff",
@@ -206,20 +161,6 @@ static const struct gt_command commands[] = {
 			    "  gputrace diff --fail-if-peak-grows 5% main.gtrace branch.gtrace\n",
 	},
 	{
-		.name = "compare",
-		.run = gt_cmd_compare,
-		.options = GT_OPT_TABLE | GT_OPT_LEVEL,
-		.operands = "A B [C...]",
-		.min_operands = 2,
-		.max_operands = ANY,
-		.summary = "one row per run: configuration, peaks, speed, how it ended",
-		.text = "What each run's command line and settings have of their own, its peak in\n"
-			"use and held, that of the first step, activations and static memory at\n"
-			"the peak, steps per second.",
-		.examples = "  gputrace compare b4.gtrace b8.gtrace b16.gtrace\n"
-			    "  gputrace compare --format md sweep/ >> notes.md\n",
-	},
-	{
 		.name = "plan",
 		.run = gt_cmd_plan,
 		.options = (GT_OPT_TABLE & ~GT_OPT_RANK) | GT_OPT_PLAN, /* its --rank is LoRA's */
@@ -239,7 +180,71 @@ static const struct gt_command commands[] = {
 			"  gputrace plan --params 350M --gpu 24GiB --sample 410M --target 256\n",
 	},
 	{
+		.name = "summary",
+		.rare = true,
+		.run = gt_cmd_summary,
+		.options = GT_OPT_TABLE | GT_OPT_LEVEL | GT_OPT_BY | GT_OPT_TORCH,
+		.operands = FILES,
+		.min_operands = 1,
+		.max_operands = ANY,
+		.summary = "the answer in one screen (also without naming a command)",
+		.text = "Totals, the peak and who held it, what is missing. Of a failed run:\n"
+			"why it failed. TRACE may be a snapshot that torch dumped (.pickle), here\n"
+			"and in every other command.",
+		.examples =
+			"  gputrace gputrace.python3.11.48213.gtrace\n"
+			"  gputrace summary --torch snapshot.pickle\n"
+			"  gputrace summary --format json traces/ | jq .processes[].devices[]\n",
+	},
+	{
+		.name = "peak",
+		.rare = true,
+		.run = gt_cmd_peak,
+		.options = GT_OPT_TABLE | GT_OPT_LEVEL | GT_OPT_BY | GT_OPT_WHY | GT_OPT_PART |
+			   GT_OPT_FRAMES | GT_OPT_TREE,
+		.operands = FILES,
+		.min_operands = 1,
+		.max_operands = ANY,
+		.summary = "the same as at peak, of the run or of a part of it",
+		.text = "Who held memory when most of it was in use. Exact even when the\n"
+			"history is gone. Of a part of the run it comes from the history.",
+		.examples = "  gputrace peak --device 0 run.gtrace\n"
+			    "  gputrace peak --range forward run.gtrace\n",
+	},
+	{
+		.name = "compare",
+		.rare = true,
+		.run = gt_cmd_compare,
+		.options = GT_OPT_TABLE | GT_OPT_LEVEL,
+		.operands = "A B [C...]",
+		.min_operands = 2,
+		.max_operands = ANY,
+		.summary = "one row per run: configuration, peaks, speed, how it ended",
+		.text = "What each run's command line and settings have of their own, its peak in\n"
+			"use and held, that of the first step, activations and static memory at\n"
+			"the peak, steps per second.",
+		.examples = "  gputrace compare b4.gtrace b8.gtrace b16.gtrace\n"
+			    "  gputrace compare --format md sweep/ >> notes.md\n",
+	},
+	{
+		.name = "timeline",
+		.rare = true,
+		.run = gt_cmd_timeline,
+		.options = GT_OPT_TABLE | GT_OPT_POINTS | GT_OPT_PART,
+		.operands = FILES,
+		.min_operands = 1,
+		.max_operands = ANY,
+		.summary = "memory over time: a plot, or a table in a pipe",
+		.text = "Time is cut in slices; each shows the largest value in it, never the\n"
+			"mean, so the peak is always there. --all: one row per event. --range: "
+			"one\n"
+			"row per range with its peaks; >= where part of its history is gone.",
+		.examples = "  gputrace timeline run.gtrace\n"
+			    "  gputrace timeline --format csv --points 500 run.gtrace > run.csv\n",
+	},
+	{
 		.name = "html",
+		.rare = true,
 		.run = gt_cmd_html,
 		.options = GT_OPT_PAGE | GT_OPT_BUDGET | GT_OPT_DEVICE | GT_OPT_OUTPUT |
 			   GT_OPT_PARTIAL,
@@ -258,20 +263,8 @@ static const struct gt_command commands[] = {
 			    "  gputrace html --diff old.gtrace new.gtrace -o diff.html\n",
 	},
 	{
-		.name = "pack",
-		.run = gt_cmd_pack,
-		.options = GT_OPT_OUTPUT,
-		.operands = "TRACE -o OUT",
-		.min_operands = 1,
-		.max_operands = 1,
-		.summary = "a copy that reads the same where the program is not",
-		.text = "Puts the names and lines of every address that the trace holds, and the\n"
-			"cited lines of the user's sources, into a copy of it. OUT may be TRACE.",
-		.examples = "  gputrace pack run.gtrace -o packed.gtrace\n"
-			    "  gputrace run --pack -- python train.py\n",
-	},
-	{
 		.name = "snapshot",
+		.rare = true,
 		.run = gt_cmd_snapshot,
 		.options =
 			GT_OPT_AT | GT_OPT_BUDGET | GT_OPT_DEVICE | GT_OPT_OUTPUT | GT_OPT_PARTIAL,
@@ -289,6 +282,7 @@ static const struct gt_command commands[] = {
 	},
 	{
 		.name = "export",
+		.rare = true,
 		.run = gt_cmd_export,
 		.options = GT_OPT_EXPORT | GT_OPT_AT | GT_OPT_PART | GT_OPT_LEVEL | GT_OPT_POINTS |
 			   GT_OPT_DEVICE | GT_OPT_RANK | GT_OPT_OUTPUT | GT_OPT_PARTIAL,
@@ -307,6 +301,7 @@ static const struct gt_command commands[] = {
 	},
 	{
 		.name = "metrics",
+		.rare = true,
 		.run = gt_cmd_metrics,
 		.options =
 			GT_OPT_WATCH | GT_OPT_DEVICE | GT_OPT_RANK | GT_OPT_OUTPUT | GT_OPT_PARTIAL,
@@ -322,12 +317,44 @@ static const struct gt_command commands[] = {
 			    "-o /var/lib/prometheus/node-exporter/gpu.prom\n",
 	},
 	{
+		.name = "merge",
+		.rare = true,
+		.run = gt_cmd_merge,
+		.options = GT_OPT_OUTPUT,
+		.operands = "TRACE SNAPSHOT.pickle -o OUT",
+		.min_operands = 2,
+		.max_operands = 2,
+		.summary = "a trace with what a torch snapshot of its run knows beside it",
+		.text = "Puts into a copy of the trace what was asked of torch before it rounded\n"
+			"up, and the pool of each segment: of what both saw, matched by address,\n"
+			"size, order and time. The snapshot may cover a part of the run. Refused\n"
+			"when less than half of its events are the trace's: another run.",
+		.examples = "  gputrace merge run.gtrace snapshot.pickle -o merged.gtrace\n"
+			    "  gputrace segments merged.gtrace\n",
+	},
+	{
+		.name = "pack",
+		.rare = true,
+		.run = gt_cmd_pack,
+		.options = GT_OPT_OUTPUT,
+		.operands = "TRACE -o OUT",
+		.min_operands = 1,
+		.max_operands = 1,
+		.summary = "a copy that reads the same where the program is not",
+		.text = "Puts the names and lines of every address that the trace holds, and the\n"
+			"cited lines of the user's sources, into a copy of it. OUT may be TRACE.",
+		.examples = "  gputrace pack run.gtrace -o packed.gtrace\n"
+			    "  gputrace run --pack -- python train.py\n",
+	},
+	{
 		.name = "dump",
+		.rare = true,
 		.main = gt_cmd_dump,
 		.summary = "raw events, definitions and lanes; --check: is the trace sound?",
 	},
 	{
 		.name = "doctor",
+		.rare = true,
 		.run = gt_cmd_doctor,
 		.options = GT_OPT_FORMAT | GT_OPT_OUTPUT | GT_OPT_ALL,
 		.operands = "[-- COMMAND [ARGS...]]",
@@ -356,19 +383,48 @@ static const struct gt_command *find_command(const char *name)
 	return NULL;
 }
 
+/* Those for every day have a line each, the others only a name: together they fit a screen. */
+static void print_commands(FILE *file)
+{
+	const char *before;
+	int column = 0;
+
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (!commands[i].rare)
+			fprintf(file, "  %-10s %s\n", commands[i].name, commands[i].summary);
+	for (size_t i = 0; i < COMMANDS; i++) {
+		if (!commands[i].rare)
+			continue;
+		before = !column ? "Also: " : column < 65 ? ", " : ",\n  ";
+		column = column < 65 ? column : 0;
+		column += fprintf(file, "%s%s", before, commands[i].name);
+	}
+	fputc('\n', file);
+}
+
 static int print_usage(FILE *file, int status)
 {
 	fputs("Usage: gputrace [COMMAND] TRACE|DIR...       gputrace run [OPTIONS] -- PROGRAM\n"
-	      "Where did the GPU memory go? Reads traces; needs no GPU.\n",
+	      "Where did the GPU memory go? Reads traces; needs no GPU. Without a COMMAND: the\n"
+	      "answer in one screen.\n",
 	      file);
-	for (size_t i = 0; i < COMMANDS; i++)
-		fprintf(file, "  %-9s %s\n", commands[i].name, commands[i].summary);
-	fputs("Everywhere: --format text|json|csv|md  --device N  --all  -o FILE  --help\n"
+	print_commands(file);
+	fputs("A line on each: gputrace --commands. All about one: gputrace COMMAND --help\n"
+	      "Everywhere: --format text|json|csv|md  --device N  --rank N  --all  -o FILE\n"
+	      "  --level torch|driver  --mine GLOB (which files are yours)\n"
 	      "Words: in use = allocated, held = reserved, cached = held but not in use.\n"
 	      "Exit status: 0 fine, 1 a check failed, 2 usage, 3 unreadable file.\n"
 	      "Example: gputrace run -- python train.py\n",
 	      file);
 	return status;
+}
+
+/* For completion, too. */
+static int print_all(void)
+{
+	for (size_t i = 0; i < COMMANDS; i++)
+		printf("  %-10s %s\n", commands[i].name, commands[i].summary);
+	return GT_EXIT_FINE;
 }
 
 static int run_command(const struct gt_command *command, int argc, char **argv)
@@ -409,6 +465,8 @@ int main(int argc, char **argv)
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
 	    strcmp(argv[1], "help") == 0)
 		return print_usage(stdout, GT_EXIT_FINE);
+	if (strcmp(argv[1], "--commands") == 0)
+		return print_all();
 	if (strcmp(argv[1], "--version") == 0)
 		return printf("gputrace %s, trace format %u\n", GT_TOOL_VERSION, GT_VERSION) < 0;
 	command = find_command(argv[1]);

@@ -406,6 +406,9 @@ enum gt_rec_kind {
 	GT_REC_CONTEXT = 12,
 	GT_REC_NAME = 13, /* written by gputrace pack only, as is the next */
 	GT_REC_SOURCE = 14,
+	GT_REC_POOL = 15, /* written by gputrace merge only, as are the next two */
+	GT_REC_EVENTS = 16,
+	GT_REC_BLOCKS = 17,
 };
 
 struct gt_rec {		 /* head of each record in DEFS; records never span extents */
@@ -555,6 +558,25 @@ struct gt_rec_source { /* a line of a source file as it was */
 	uint32_t spare;
 };
 
+struct gt_rec_pool { /* of torch: that of a graph, or a MemPool */
+	struct gt_rec rec;
+	uint32_t id; /* from 1, in order */
+	uint32_t spare;
+	uint64_t first, second;
+};
+
+struct gt_rec_added { /* what a torch snapshot knows: of events, or of blocks alive at the end */
+	struct gt_rec rec;
+	uint32_t lane;
+	uint32_t count;
+	/* gt_added; of the records of a lane and a kind, which only rises */
+};
+
+struct gt_added {
+	uint64_t which;		 /* sequence of the event, or key of the block */
+	uint64_t requested_pool; /* bytes asked of torch (48 bits, 0 = not known) | pool << 48 */
+};
+
 /* ---- reports ------------------------------------------------------------------------------- */
 
 #define GT_REPORT_HOLDERS 256u
@@ -631,6 +653,9 @@ GT_SIZE(struct gt_rec_device, 40);
 GT_SIZE(struct gt_rec_context, 56);
 GT_SIZE(struct gt_rec_name, 40);
 GT_SIZE(struct gt_rec_source, 24);
+GT_SIZE(struct gt_rec_pool, 32);
+GT_SIZE(struct gt_rec_added, 16);
+GT_SIZE(struct gt_added, 16);
 GT_SIZE(struct gt_holder, 24);
 GT_SIZE(struct gt_other, 32);
 GT_SIZE(struct gt_report, 192 + 24 * GT_REPORT_HOLDERS + 32 * GT_REPORT_OTHERS);

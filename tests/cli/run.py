@@ -347,8 +347,13 @@ def check_limit(bench, a, b):
 
 def help_texts(bench, _):
     golden("help.txt", bench.text("--help"))
-    names = re.findall(r"^  (\w+) ", bench.text("--help"), re.M)
+    names = re.findall(r"^  (\w+) ", bench.text("--commands"), re.M)
     expect(len(names) >= 9, "commands %r" % names)
+    screen = bench.text("--help").splitlines()
+    expect(len(screen) <= 24 and max(map(len, screen)) <= 80, "--help does not fit a screen")
+    listed = re.findall(r"^  (\w+) ", "\n".join(screen), re.M)
+    listed += re.search(r"^Also: ((?:\w+,\s+)*\w+)$", "\n".join(screen), re.M).group(1).replace(",", "").split()
+    equal(listed, names, "commands of --help")
     for name in names:
         text = bench.text(name, "--help")
         expect(re.search(r"^Usage: gputrace %s" % name, text, re.M), name + " has no usage")

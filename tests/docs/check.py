@@ -86,7 +86,7 @@ def options_of(command):
 
 def commands():
     """command -> its options"""
-    return {n: options_of(n) for n in re.findall(r"^  ([a-z]+) ", output(TOOL, "--help"), re.M)}
+    return {n: options_of(n) for n in re.findall(r"^  ([a-z]+) ", output(TOOL, "--commands"), re.M)}
 
 
 def is_synonym(name):

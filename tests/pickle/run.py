@@ -10,6 +10,7 @@ import json
 import os
 import pickle
 import random
+import re
 import subprocess
 import sys
 
@@ -431,6 +432,168 @@ def torch_of_a_trace():
                       "%s.%s.peak of device %d" % (key, pool, device["ordinal"]))
         equal(device["requested_bytes"]["all"]["current"], None, "what nobody knows")
     need("names in it already" in tool("pack", path, "-o", path + ".gtrace", status=2), "packed")
+
+
+# ---- a trace and a snapshot of one run --------------------------------------------------------------
+
+
+def both(name, *options, **more):
+    """A run that both recorded: the trace, the snapshot's path and content, what PyTorch said."""
+    path, said = train(name, *options, traced=True, **more)
+    folder = path[:-len(".pickle")]
+    trace, = [folder + "/" + f for f in os.listdir(folder) if f.endswith(".gtrace")]
+    with open(path, "rb") as f:
+        return trace, path, pickle.load(f), said
+
+
+def merge(trace, path, events, of, older=None):
+    """The merged trace, of which so many of the snapshot's events were found, and older blocks."""
+    out = trace + ".merged"
+    first, second = tool("merge", trace, path, "-o", out).splitlines()
+    numbers = [int(n) for n in re.findall(r"(?<= )\d+", first[len(out):] + " " + second)]
+    equal((numbers[0], numbers[1]), (events, of), "matched events: %s" % first)
+    need(older is None or (numbers[2] == numbers[3] and numbers[2] >= older), "older blocks: %s", first)
+    equal((numbers[4], numbers[5]), (of - events, numbers[6] - events), "what each side has alone")
+    tool("dump", "--check", out)
+    return out
+
+
+def moment(trace, own):
+    """Right behind the snapshot's last event, as the trace counts: torch writes its file then."""
+    header = json.loads(tool("dump", "--defs", "--format", "json", trace).splitlines()[0])
+    last = max(t[-1]["time_us"] for t in own["device_traces"])
+    return "%.6fs" % ((last - header["real_us"]) / 1e6 + 0.001)
+
+
+def counted(own):
+    """The events that have two sides: each half of a free is half of one."""
+    return sum(e["action"] in ("alloc", "free_requested", "segment_alloc", "segment_free")
+               for t in own["device_traces"] for e in t)
+
+
+def asked(found):
+    """Requests by address, in order, and those of the blocks that are there."""
+    return ([[(e["addr"], e["size"]) for e in t if e["action"] == "alloc"] for t in found["device_traces"]],
+            {(s["device"], b["address"]): b["requested_size"] for s in found["segments"] for b in s["blocks"]
+             if b["state"] != "inactive"},
+            {(s["device"], s["address"]): tuple(s["segment_pool_id"]) for s in found["segments"]})
+
+
+def at_its_moment(merged, own):
+    """What gputrace writes of that moment has the snapshot's own requests, pools and blocks."""
+    got = again(merged, "--at", moment(merged, own))
+    for device, (a, b) in enumerate(zip(asked(got)[0], asked(own)[0])):
+        equal(a[len(a) - len(b):], b, "requests of device %d" % device)
+    equal(asked(got)[1:], asked(own)[1:], "blocks and pools")
+    return got
+
+
+WHOLE = []
+
+
+@case
+def merge_a_trace_and_its_snapshot():
+    """Every event finds its own; the requests, to the byte, and PyTorch's own figures of them."""
+    trace, path, own, said = both("merged", "--oom", "--pool", "--steps", "3")
+    WHOLE[:] = trace, path, own
+    merged = merge(trace, path, counted(own), counted(own), 0)
+    equal(os.stat(merged).st_mode & 0o777, 0o600, "mode")
+    got = at_its_moment(merged, own)
+    need(set(asked(got)[2].values()) - {(0, 0)}, "no pool")
+    for device, stats in zip(answer("summary", "--torch", merged)["torch"], said["stats"]):
+        for pool in ("all", "large_pool", "small_pool"):
+            equal(device["requested_bytes"][pool]["peak"], stats["requested_bytes.%s.peak" % pool], "requested")
+    for options in ((), ("--lanes",)):
+        equal(tool("dump", *options, merged), tool("dump", *options, trace), "dump %s" % (options,))
+    twice = trace + ".twice"
+    need("merged into it already" in tool("merge", merged, path, "-o", twice, status=2), "merged twice")
+    tool("pack", merged, "-o", twice)
+    equal(asked(again(twice)), asked(again(merged)), "a merged trace, packed")
+    tool("pack", trace, "-o", twice)
+    equal(asked(again(merge(twice, path, counted(own), counted(own)))), asked(again(merged)), "a packed trace, merged")
+
+
+@case
+def merge_a_part_of_the_run():
+    """Expandable segments; the snapshot begins behind the first step, and what it then held is older."""
+    trace, path, own, said = both("merged-late", "--late", "--stacks", "python", "--steps", "4",
+                                  PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")
+    out = tool("merge", trace, path, "-o", trace + ".merged").splitlines()
+    numbers = [int(n) for n in re.findall(r"(?<= )\d+", out[0].split(": ")[-1].join("  "))]
+    need(numbers[0] == numbers[1] and numbers[2] == numbers[3] >= 40, "%s", out[0])
+    at_its_moment(trace + ".merged", own)
+
+
+@case
+def merge_what_differs():
+    """Events that one side lacks: at the start, some here and there, many in one place; no times; no history."""
+    if not WHOLE:
+        raise Skip("no run to take apart")
+    trace, path, own = WHOLE
+    rng = random.Random(3)
+    changed = pickle.loads(pickle.dumps(own))
+    for events in changed["device_traces"]:
+        keep = [e for i, e in enumerate(events) if not 200 <= i < 212 and not 600 <= i < 900]
+        events[:] = [e for e in keep for e in [e] + [dict(e, addr=512 << 20)] * (e["action"] == "alloc" and rng.random() < 0.04)]
+    kept = counted(changed) - sum(e.get("addr") == 512 << 20 for t in changed["device_traces"] for e in t)
+    for events in changed["device_traces"]:
+        start = [dict(events[0], action="alloc", addr=512 * n, size=512, time_us=events[0]["time_us"] - 900)
+                 for n in range(1, 300)]
+        events[:] = start + events
+    out = tool("merge", trace, write("differs", changed), "-o", trace + ".differs").splitlines()[0]
+    matched, of = [int(n) for n in re.findall(r"(\d+) of the snapshot's (\d+)", out)[0]]
+    need(0.95 * kept <= matched <= kept and of > kept + 500, "%d kept: %s", kept, out)
+    got, whole = asked(again(trace + ".differs"))[0], asked(own)[0]
+    right = sum(x == y for a, b in zip(got, whole) for x, y in zip(a, b))
+    rounded = sum(x[1] != y[1] and x[1] % 512 == 0 for a, b in zip(got, whole) for x, y in zip(a, b))
+    equal(right + rounded, sum(len(b) for b in whole), "requests that are either right or not known")
+    need(right >= 0.7 * sum(len(b) for b in whole), "%d requests are right", right)
+
+    untimed = pickle.loads(pickle.dumps(own))
+    for e in (e for events in untimed["device_traces"] for e in events):
+        e.pop("time_us")
+    merged = merge(trace, write("untimed", untimed), counted(own), counted(own))
+    equal(asked(again(merged, "--at", moment(trace, own))), asked(again(trace + ".merged", "--at", moment(trace, own))),
+          "without times")
+    bare = dict(own, device_traces=[[], []])
+    out = tool("merge", trace, write("bare", bare), "-o", trace + ".bare").splitlines()[0]
+    need(re.search(r": 0 of the snapshot's 0 events matched, and (\d\d\d) of \d+ blocks", out), "%s", out)
+
+
+@case
+def merge_refuses():
+    """Another run, a running order, what is neither; and merged traces that were damaged."""
+    if not WHOLE:
+        raise Skip("no run to take apart")
+    trace, path, own = WHOLE
+    out = trace + ".no"
+    later = pickle.loads(pickle.dumps(own))
+    for e in (e for events in later["device_traces"] for e in events):
+        e["time_us"] += 10 ** 8
+    said = tool("merge", trace, write("later", later), "-o", out, status=2)
+    need("is not of the run of" in said and "only 0 of its" in said, "%s", said)
+    said = tool("merge", trace, write("stranger", snapshot(worked(21, devices=2))), "-o", out, status=2)
+    need("is not of the run of" in said, "%s", said)
+    for operands in ((path, trace), (trace, trace), (path, path)):
+        need("in this order" in tool("merge", *operands, "-o", out, status=2), "%s", operands)
+    need("-o OUT" in tool("merge", trace, path, status=2), "no -o")
+    tool("merge", trace, write("cut", open(path, "rb").read()[:5000]), "-o", out, status=3)
+    need(not os.path.exists(out), "something was written")
+    with open(trace, "rb") as f:
+        before = len(f.read())
+    with open(trace + ".merged", "rb") as f:
+        whole = f.read()
+    rng = random.Random(9)
+    for i in range(150):
+        harmed = bytearray(whole)
+        for _ in range(1 + i % 4):
+            harmed[rng.randrange(before, len(whole))] = rng.randrange(256)
+        with open(out, "wb") as f:
+            f.write(harmed)
+        for command in (("segments",), ("dump", "--check")):
+            done = subprocess.run([TOOL, *command, out], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=30)
+            need(done.returncode in (0, 1, 3), "number %d: exit %d", i, done.returncode)
+    os.unlink(out)
 
 
 @full_only

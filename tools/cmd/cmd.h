@@ -116,6 +116,7 @@ struct gt_command {
 	const char *summary;  /* one line, in the list */
 	const char *text;     /* paragraph in its --help */
 	const char *examples; /* lines, without "gputrace " */
+	bool rare;	      /* in the list by its name alone */
 	bool program;	      /* operands are a command line: options end at the first */
 };
 
@@ -130,6 +131,7 @@ int gt_cmd_steps(struct gt_args *args);
 int gt_cmd_growth(struct gt_args *args);
 int gt_cmd_oom(struct gt_args *args);
 int gt_cmd_html(struct gt_args *args);
+int gt_cmd_merge(struct gt_args *args);
 int gt_cmd_pack(struct gt_args *args);
 int gt_cmd_timeline(struct gt_args *args);
 int gt_cmd_diff(struct gt_args *args);

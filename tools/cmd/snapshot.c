@@ -255,7 +255,10 @@ static void tell_settings(struct shot *shot, const struct gt_symbols *symbols)
 
 	set(shot, "recorded_by", "gputrace");
 	set(shot, "moment", when_name(shot->when));
-	if (!shot->trace->snapshot)
+	if (shot->trace->merged)
+		set(shot, "requested_size",
+		    "of the snapshot merged into the trace; else that of the block, rounded up");
+	else if (!shot->trace->snapshot)
 		set(shot, "requested_size",
 		    "not recorded: sizes are those of the blocks, rounded up");
 	if (shot->trace->snapshot)

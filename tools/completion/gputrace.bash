@@ -6,7 +6,7 @@ _gputrace()
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ] && [[ $cur != -* ]]; then
-		words=$("$tool" --help 2>/dev/null | sed -n 's/^  \([a-z]*\) .*/\1/p')
+		words=$("$tool" --commands 2>/dev/null | sed -n 's/^  \([a-z]*\) .*/\1/p')
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 	elif [[ $cur == -* ]]; then
 		words=$("$tool" "$command" --help 2>/dev/null | sed -nE 's/^  +(-., )?(--[a-z-]+).*/\2/p')

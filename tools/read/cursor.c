@@ -120,6 +120,8 @@ static int decode_chunk(struct gt_cursor *c, const struct gt_chunk_at *chunk, st
 		empty(&c->window, chunk->first_seq);
 	bad = gt_columns_decode(c->frame.raw + chunk->raw, chunk->raw_length, &c->limits,
 				&c->window, chunk->events, c->scratch);
+	if (!bad && c->added)
+		gt_added_window(c->added, &c->window, chunk->first_seq);
 	if (!bad)
 		return 0;
 	empty(&c->window, 0);
@@ -216,6 +218,7 @@ struct gt_cursor *gt_cursor_new(const struct gt_trace *trace, size_t lane_index)
 		return NULL;
 	gt_limits_of(trace, trace->lanes[lane_index].lane, &limits);
 	gt_cursor_init(c, &trace->reader->source, &trace->reader->histories[lane_index], &limits);
+	c->added = &trace->reader->added[trace->lanes[lane_index].lane];
 	return c;
 }
 

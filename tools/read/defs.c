@@ -326,6 +326,47 @@ static const char *add_source(struct defs *d, const void *rec, const uint8_t *te
 	return NULL;
 }
 
+static const char *add_pool(struct defs *d, const void *rec, const uint8_t *text, size_t room)
+{
+	const struct gt_rec_pool *r = rec;
+	struct gt_pool_def *pool;
+
+	if (r->id != d->trace->pool_count)
+		return bad_order;
+	pool = ADD(d, pool, POOLS);
+	if (!pool)
+		return no_memory;
+	*pool = (struct gt_pool_def){r->first, r->second};
+	return NULL;
+}
+
+static const char *add_added(struct defs *d, const void *rec, const uint8_t *text, size_t room)
+{
+	const struct gt_rec_added *r = rec;
+	struct gt_lane_added *lane;
+
+	if (r->lane >= GT_MAX_LANES)
+		return bad_reference;
+	if (r->count > room / sizeof(struct gt_added))
+		return bad_length;
+	lane = r->rec.kind == GT_REC_EVENTS ? &d->reader->added[r->lane]
+					    : &d->reader->alive[r->lane];
+	d->trace->merged = true;
+	for (uint32_t i = 0; i < r->count; i++, text += sizeof(struct gt_added)) {
+		struct gt_added added;
+
+		memcpy(&added, text, sizeof(added));
+		if (GT_HIGH16(added.requested_pool) >= d->trace->pool_count)
+			return bad_reference;
+		if (lane->count && added.which <= lane->at[lane->count - 1].which)
+			return bad_order;
+		if (gt_grow(&lane->at, &lane->capacity, lane->count, sizeof(*lane->at)))
+			return no_memory;
+		lane->at[lane->count++] = added;
+	}
+	return NULL;
+}
+
 /* text: what stands behind the fixed part, room bytes of it. NULL, or what is wrong. */
 static const struct {
 	size_t size;
@@ -345,6 +386,9 @@ static const struct {
 	[GT_REC_CONTEXT] = {sizeof(struct gt_rec_context), add_context},
 	[GT_REC_NAME] = {sizeof(struct gt_rec_name), add_name},
 	[GT_REC_SOURCE] = {sizeof(struct gt_rec_source), add_source},
+	[GT_REC_POOL] = {sizeof(struct gt_rec_pool), add_pool},
+	[GT_REC_EVENTS] = {sizeof(struct gt_rec_added), add_added},
+	[GT_REC_BLOCKS] = {sizeof(struct gt_rec_added), add_added},
 };
 
 #define KINDS (sizeof(records) / sizeof(records[0]))
@@ -457,8 +501,11 @@ void gt_defs_free(struct gt_trace *trace)
 		next = block->next;
 		free(block);
 	}
-	for (size_t i = 0; i < GT_MAX_LANES; i++)
+	for (size_t i = 0; i < GT_MAX_LANES; i++) {
 		free(trace->reader->sites[i].defs);
+		free(trace->reader->added[i].at);
+		free(trace->reader->alive[i].at);
+	}
 	free(trace->infos);
 	free(trace->strings);
 	free(trace->modules);

@@ -10,6 +10,7 @@
  *   replay.c   snapshot -> state after one event                  trace.c    gt_trace_open
  *   follow.c   a running process                                  check.c    derived against stored
  *   build.c    a trace from something else than a trace file
+ *   append.c   a copy with more definitions: pack.c (names), torch.c (what a snapshot knows)
  *
  * The file is hostile and may change under us: everything is copied to private memory first,
  * checked there, and used from there. Nothing is allocated from a number in the file unless the
@@ -164,6 +165,7 @@ struct gt_cursor {
 	const struct gt_source *source;
 	const struct gt_history *history;
 	struct gt_limits limits;
+	const struct gt_lane_added *added; /* NULL = nothing */
 	uint64_t position; /* sequence of what gt_cursor_next gives; 0 = at neither end yet */
 	struct gt_frame frame;
 	struct gt_window window; /* of the frame */
@@ -181,6 +183,10 @@ int gt_cursor_at(struct gt_cursor *cursor, uint64_t seq, const struct gt_event *
 
 struct gt_lane_sites { /* site definitions of a lane; [0] is "unknown" */
 	struct gt_site_def *defs;
+	size_t count, capacity;
+};
+struct gt_lane_added { /* what a torch snapshot knows of a lane's events, or of its blocks */
+	struct gt_added *at;
 	size_t count, capacity;
 };
 struct gt_block_of_text { /* text lives in a list of these */
@@ -259,12 +265,21 @@ int gt_image_staging(struct gt_image *image, const struct gt_source *source, str
 int gt_image_settle(struct gt_image *image, struct gt_trace *trace, struct gt_trace_lane *lane,
 		    struct gt_error *err);
 
+/* ---- torch.c --------------------------------------------------------------------------------- */
+
+/* Puts what is known of them into the window's events from a sequence on. */
+void gt_added_window(const struct gt_lane_added *added, struct gt_window *window, uint64_t from);
+/* Into a lane's blocks, which are by address, and into the end of its history. */
+void gt_added_lane(const struct gt_reader *reader, struct gt_trace_lane *lane,
+		   struct gt_history *history);
+
 /* ---- trace.c -------------------------------------------------------------------------------- */
 
 struct gt_reader {
 	struct gt_source source;
 	struct gt_history *histories; /* beside gt_trace.lanes */
 	struct gt_lane_sites sites[GT_MAX_LANES];
+	struct gt_lane_added added[GT_MAX_LANES], alive[GT_MAX_LANES];
 	struct gt_block_of_text *text;
 	size_t capacity[GT_TABLE_COUNT];
 };

@@ -125,6 +125,8 @@ int gt_images_settle(struct gt_trace *trace, struct gt_image *images, size_t cou
 		rc = gt_image_settle(&images[i], trace, &trace->lanes[i], err);
 		reader->histories[i] = images[i].history;
 		memset(&images[i].history, 0, sizeof(images[i].history));
+		if (!rc && trace->merged)
+			gt_added_lane(reader, &trace->lanes[i], &reader->histories[i]);
 		if (!rc && trace->partial)
 			keep_whole(trace, i);
 		if (reader->histories[i].last_us > trace->last_us)

@@ -170,6 +170,7 @@ struct gt_trace {
 	bool partial;  /* read with GT_OPEN_PARTIAL from a cut file: totals are not complete */
 	bool running;  /* its process is alive on this machine */
 	bool snapshot; /* a torch snapshot: of the driver and of other processes nothing is known */
+	bool merged;   /* a torch snapshot of the run was merged into it */
 	uint64_t last_us; /* of the last event of any lane */
 
 	struct gt_info *infos;
