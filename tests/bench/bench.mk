@@ -2,10 +2,11 @@
 
 BENCH_HOOK := $(O)/bench/hook
 BENCH_PROGRAMS := $(BENCH_HOOK) $(O)/bench/pause
+BENCH_STACKS := $(O)/stacks/bench $(O)/stacks/torch_check.so $(O)/tests/python/pylib.so
 BENCH_DRIVER := $(O)/bench/driver/libcuda.so.1
 
 .PHONY: bench bench-quick
-bench bench-quick: all $(BENCH_PROGRAMS) $(O)/bench/recorder
+bench bench-quick: all $(BENCH_PROGRAMS) $(O)/bench/recorder $(BENCH_STACKS)
 	$(Q)O=$(O) $(PYTHON) tests/bench/run $(if $(filter bench-quick,$@),--quick)
 
 # Stacks of a long training, by name; a minute to record it.
