@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -77,7 +78,9 @@ static int allocate(int fd, uint64_t offset, uint64_t length)
 	long rc;
 
 	/* Beyond the limit the kernel would send SIGXFSZ, which kills. */
-	if (getrlimit(RLIMIT_FSIZE, &limit) || offset + length > limit.rlim_cur)
+	if (getrlimit(RLIMIT_FSIZE, &limit))
+		return -errno;
+	if (offset + length > limit.rlim_cur)
 		return -EFBIG;
 	do
 		rc = syscall(SYS_fallocate, fd, 0, offset, length);
@@ -133,12 +136,28 @@ void gt_file_grown(uint64_t length)
 	gt_store(&gt_file->end, gt_file->end + length);
 }
 
+/* A process whose address space is limited (ulimit -v) keeps most of what is left of it. */
+static uint64_t fair_share(uint64_t wanted)
+{
+	struct rlimit limit;
+	char text[64];
+	uint64_t used, share;
+
+	if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		return wanted;
+	if (gt_read_file("/proc/self/statm", text, sizeof(text)) <= 0)
+		return 0;
+	used = strtoull(text, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
+	share = limit.rlim_cur > used ? (limit.rlim_cur - used) / 16 : 0;
+	return share < wanted ? share & ~(GT_HEADER_SIZE - 1ull) : wanted;
+}
+
 /* As much address space as the limit asks for, or as the process may have. */
 static void *reserve(uint64_t limit)
 {
 	void *p = MAP_FAILED;
 
-	for (; limit >= 16 * GT_HEADER_SIZE; limit /= 2) {
+	for (limit = fair_share(limit); limit >= 16 * GT_HEADER_SIZE; limit /= 2) {
 		p = mmap(NULL, limit, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
 			 0);
 		if (p != MAP_FAILED)
@@ -151,14 +170,12 @@ static void *reserve(uint64_t limit)
 	return p;
 }
 
-static int create(const char *path)
+/* Takes the descriptor of the file that has just been made. */
+static int keep(int fd)
 {
-	int fd = gt_open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 	struct stat st;
 	int high;
 
-	if (fd < 0)
-		return fd;
 	high = (int)syscall(SYS_fcntl, fd, F_DUPFD_CLOEXEC, FD_FIRST);
 	if (high >= 0) {
 		gt_close(fd);
@@ -175,16 +192,21 @@ static int create(const char *path)
 int gt_file_open(const char *path, uint64_t limit)
 {
 	struct gt_text copy = {.buf = gt_file_path, .size = sizeof(gt_file_path)};
-	int rc = create(path);
+	int fd = gt_open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+	int rc;
 
-	if (rc)
-		return rc;
+	if (fd < 0)
+		return fd;
 	gt_text_str(&copy, path);
 	file.end = 0;
+	rc = keep(fd);
+	if (rc)
+		goto undo;
 	gt_file = reserve(gt_round_up(limit, GT_HEADER_SIZE));
 	rc = gt_file ? extend(GT_HEADER_SIZE) : -ENOMEM;
 	if (!rc)
 		return 0;
+undo:
 	if (gt_file)
 		munmap(gt_file, file.reserved);
 	gt_file = NULL;

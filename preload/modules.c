@@ -400,7 +400,7 @@ static void complete_path(struct sighting *s)
 
 	if (length > 0)
 		s->path_length = (size_t)length;
-	if (s->path[0] == '/' || !memchr(s->path, '/', s->path_length))
+	if (gt_options.redact || s->path[0] == '/' || !memchr(s->path, '/', s->path_length))
 		return;
 	with_nul = syscall(SYS_getcwd, s->folder, sizeof(s->folder) - 1);
 	if (with_nul <= 1 || s->folder[0] != '/')
@@ -419,6 +419,7 @@ static void record_module(uint64_t address)
 	s->address = address;
 	if (dl_iterate_phdr(look_closer, s)) {
 		complete_path(s);
+		s->path_length = gt_redact_path(s->path, s->path_length);
 		if (lock_table()) {
 			define(s);
 			unlock_table();

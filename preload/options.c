@@ -26,6 +26,8 @@ struct option_def {
 static const struct option_def table[] = {
 	{"", BOOL, FIELD(on), "1", 0, 0, "0 turns the recorder off"},
 	{"_QUIET", BOOL, FIELD(quiet), "0", 0, 0, "1 prints nothing on stderr, not even at an OOM"},
+	{"_REDACT", BOOL, FIELD(redact), "0", 0, 0,
+	 "1 keeps no command line, no environment and no folders"},
 	{"_DIR", TEXT, FIELD(dir), ".", 0, 0, "where traces go; a : list, the first that works"},
 	{"_RING", SIZE, FIELD(ring), "256M", 0, 1ull << 44, "history kept, the oldest goes first"},
 	{"_MAX", SIZE, FIELD(max), "2G", MIB / 16, 1ull << 44, "limit of the whole file"},
@@ -172,6 +174,39 @@ static const char *find(char **environ_now, const char *name)
 			return s + 9 + n;
 	}
 	return NULL;
+}
+
+static bool within(const char *folder, size_t length, const char *part)
+{
+	return memmem(folder, length, part, strlen(part));
+}
+
+/*
+ * A library's file is told from the user's own by where it lies, so that much is kept of its folder:
+ * a word, never longer than the folder, in front of the name. Shared libraries have telling names.
+ */
+static const char *word_for(const char *folder, size_t length)
+{
+	if (within(folder, length, "-packages/torch/"))
+		return "<torch>";
+	if (within(folder, length, "-packages/"))
+		return "<package>";
+	return within(folder, length, "/python3") ? "<python>" : "";
+}
+
+size_t gt_redact_path(char *text, size_t length)
+{
+	const char *slash = memrchr(text, '/', length), *word;
+	size_t folder, rest;
+
+	if (!gt_options.redact || !slash)
+		return length;
+	folder = (size_t)(slash + 1 - text);
+	rest = length - folder;
+	word = rest >= 3 && !memcmp(slash + 1, "lib", 3) ? "" : word_for(text, folder);
+	memmove(text + strlen(word), text + folder, rest);
+	memcpy(text, word, strlen(word));
+	return strlen(word) + rest;
 }
 
 void gt_options_read(char **environ_now)

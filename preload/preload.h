@@ -82,6 +82,7 @@ void gt_stderr(const char *line); /* one write(2) to fd 2; the only output there
 struct gt_options {
 	bool on;	    /* GPUTRACE, 0 turns it off */
 	bool quiet;	    /* GPUTRACE_QUIET=1 */
+	bool redact;	    /* GPUTRACE_REDACT=1 */
 	bool free_stacks;   /* GPUTRACE_FREE_STACKS */
 	uint32_t stacks;    /* GPUTRACE_STACKS, GPUTRACE_FREE_STACKS -> GT_STACKS_* */
 	uint32_t depth;	    /* GPUTRACE_DEPTH, frames */
@@ -97,6 +98,8 @@ enum gt_unwinder { GT_UNWIND_AUTO, GT_UNWIND_OWN, GT_UNWIND_LIBUNWIND, GT_UNWIND
 extern struct gt_options gt_options;
 extern const char *gt_options_bad; /* a variable with a value that means nothing; NULL = none */
 void gt_options_read(char **environ_now);
+/* With GPUTRACE_REDACT, in place: the name behind the folders of a path. Returns its length. */
+size_t gt_redact_path(char *text, size_t length);
 
 /* ---- start.c: states of the recorder -------------------------------------------------------- */
 

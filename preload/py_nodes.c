@@ -117,10 +117,14 @@ static bool define_code(uint32_t id, struct gt_intern_key key, const void *arg)
 static uint32_t text_id(const struct gt_py_layout *l, const char *code, uint16_t offset)
 {
 	char text[GT_PY_TEXT_MAX];
+	size_t length;
 
 	if (!offset)
 		return 0;
-	return gt_def_string(text, gt_py_text(l, gt_py_ptr(code, offset), text, sizeof(text)));
+	length = gt_py_text(l, gt_py_ptr(code, offset), text, sizeof(text));
+	if (offset == l->code_filename)
+		length = gt_redact_path(text, length);
+	return gt_def_string(text, length);
 }
 
 /* By content: a function that is made again and again is one code object in the file. */

@@ -126,19 +126,27 @@ static void define_environment(void)
 	}
 }
 
-static void define_process(const char *exe)
+static void define_command(void)
 {
 	static char buf[16384];
-	int n;
+	int n = gt_read_file("/proc/self/cmdline", buf, sizeof(buf));
 
-	gt_def_info("exe", exe, strlen(exe));
-	n = gt_read_file("/proc/self/cmdline", buf, sizeof(buf));
 	if (n > 0)
 		gt_def_info("cmdline", buf, (size_t)n - !buf[n - 1]);
 	if (syscall(SYS_getcwd, buf, sizeof(buf)) > 0)
 		gt_def_info("cwd", buf, strlen(buf));
+}
+
+static void define_process(char *exe)
+{
+	gt_def_info("exe", exe, gt_redact_path(exe, strlen(exe)));
+	if (gt_options.redact)
+		gt_def_info("redacted", "1", 1);
+	else
+		define_command();
 	gt_def_info("host", gt_file->host, strlen(gt_file->host));
-	define_environment();
+	if (!gt_options.redact)
+		define_environment();
 }
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -168,7 +176,7 @@ static void put_path(struct gt_text *t, const char *dir, size_t length, const ch
 	gt_text_str(t, GT_SUFFIX);
 }
 
-static int open_in(const char *dir, size_t length, const char *comm, const char *exe)
+static int open_in(const char *dir, size_t length, const char *comm, char *exe)
 {
 	static char path[4096];
 	struct gt_text t = {.buf = path, .size = sizeof(path)};

@@ -35,11 +35,11 @@ static const struct row by_name[] = {
 
 /* Anywhere in the path. */
 static const struct row by_folder[] = {
-	{GT_LIBRARY_TORCH, "/site-packages/torch/ /dist-packages/torch/"},
+	{GT_LIBRARY_TORCH, "/site-packages/torch/ /dist-packages/torch/ <torch>"},
 	{GT_LIBRARY_TORCH,
 	 "/site-packages/triton/ /dist-packages/triton/ /.triton/ /torchinductor_"},
-	{GT_LIBRARY_PACKAGE, "/site-packages/ /dist-packages/"},
-	{GT_LIBRARY_PYTHON, "/lib-dynload/ /lib/python3 /lib64/python3 <frozen"},
+	{GT_LIBRARY_PACKAGE, "/site-packages/ /dist-packages/ <package>"},
+	{GT_LIBRARY_PYTHON, "/lib-dynload/ /lib/python3 /lib64/python3 <frozen <python>"},
 };
 
 /* Beginning of the path of a header whose code was inlined. */

@@ -1,0 +1,515 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""What may happen to a process that records: death, children, starvation, threads, neighbours. Only
+what no other suite does; tests/trust/run collects all.
+
+usage: cases.py [CASE...]     O, CC in the environment; FULL=1 tries more of the same
+Prints "ok CASE # N tries, N lost", "not ok CASE: why", "skip CASE: why".
+"""
+import glob
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+import harness
+from harness import LIB, Skip, TOOL, base, check, equal, folder, library, program, run, tally, victim
+
+FULL = os.environ.get("FULL") == "1"
+
+
+# ---- death ---------------------------------------------------------------------------------------
+
+def dies(mode, status):
+    for _ in range(20 if FULL else 3):
+        equal(victim(mode, threads=2)[0], status, "status")
+
+
+def case_death_segv():
+    dies("segv", -signal.SIGSEGV)
+
+
+def case_death_abort():
+    dies("abort", -signal.SIGABRT)
+
+
+def case_death_kill():
+    dies("kill", -signal.SIGKILL)
+
+
+def case_death__exit():
+    dies("_exit", 3)
+
+
+def case_death_quick_exit():
+    dies("quick_exit", 3)
+
+
+def case_death_exit_while_others_allocate():
+    dies("exit", 3)
+
+
+def case_death_exec_without_fork():
+    """The new program records to a file of its own, beside the old one's, under the same pid."""
+    dies("exec", 0)
+
+
+def case_death_cancelled_threads():
+    victim("cancel", "40", threads=2)
+
+
+def case_death_kill_from_outside():
+    """With stacks, at moments that nobody has chosen."""
+    for n in range(200 if FULL else 12):
+        with folder() as (d, env):
+            p = subprocess.Popen(harness.command(LIB, program("victim"), "wait"), env=env, stdout=subprocess.PIPE)
+            p.stdout.readline()
+            time.sleep(0.001 * (n * 7 % 40))    # a moment, nothing is waited for
+            p.kill()
+            p.wait()
+            p.stdout.close()
+            tally.tries += 1
+            tally.lost += harness.lost(d, 3)
+    equal(tally.lost, 0, "committed events lost")
+
+
+# ---- processes -----------------------------------------------------------------------------------
+
+def case_processes_fork():
+    victim("fork", "5")
+
+
+def case_processes_fork_first():
+    """The child allocates first, in a process whose parent has recorded nothing."""
+    victim("fork-first", "3")
+
+
+def case_processes_fork_while_others_allocate():
+    victim("fork-busy", "20" if FULL else "8", threads=2)
+
+
+def case_processes_fork_from_thread():
+    victim("fork-thread", "5")
+
+
+def case_processes_fork_nested():
+    victim("fork-nested", "5")
+
+
+def case_processes_daemon():
+    victim("daemon", "30")
+
+
+def case_processes_clone():
+    victim("clone", "30")
+
+
+def case_processes_vfork_exec():
+    victim("vfork")
+
+
+def case_processes_posix_spawn():
+    victim("spawn")
+
+
+MULTI = """
+import ctypes, multiprocessing, os, sys
+def work(n):
+    d, p, c = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint64(), ctypes.c_void_p()
+    rc = d.cuInit(0) or d.cuDevicePrimaryCtxRetain(ctypes.byref(c), 0) or d.cuCtxSetCurrent(c)
+    for i in range(n):
+        rc = rc or d.cuMemAlloc_v2(ctypes.byref(p), ctypes.c_size_t(512))
+    assert not rc
+if __name__ == "__main__":
+    work(11)
+    c = multiprocessing.get_context(sys.argv[1])
+    ps = [c.Process(target=work, args=(20 + i,)) for i in range(3)]
+    for p in ps: p.start()
+    for p in ps: p.join()
+    print([p.exitcode for p in ps])
+"""
+
+
+def multiprocessing(way):
+    with folder() as (d, env):
+        script = os.path.join(d, "multi.py")
+        with open(script, "w") as f:
+            f.write(MULTI)
+        program("victim")   # the simulator is there
+        equal(run(env, LIB, sys.executable, script, way), (0, b"[0, 0, 0]\n", b""), "status, output, errors")
+        allocs = sorted(a for a, _ in harness.calls_recorded(d).values())
+        equal(allocs, [11, 20, 21, 22], "allocations of the processes")
+    tally.tries += 4
+
+
+def case_processes_multiprocessing_fork():
+    multiprocessing("fork")
+
+
+def case_processes_multiprocessing_spawn():
+    multiprocessing("spawn")
+
+
+def case_processes_multiprocessing_forkserver():
+    multiprocessing("forkserver")
+
+
+def case_processes_same_pid_in_two_namespaces():
+    """Two containers that share a directory: the names collide, the files do not."""
+    unshare = ["unshare", "--pid", "--fork", "--kill-child"]
+    if subprocess.run([*unshare, "true"], capture_output=True).returncode:
+        raise Skip("new pid namespaces are not permitted")
+    with folder() as (d, env):
+        for n in "3", "4":
+            equal(run(env, LIB, program("victim"), "work", n, under=unshare)[0], 0, "status")
+        files = [os.path.basename(t) for t in base.traces(d)]
+        equal(len(files), 2, f"trace files ({files})")
+        equal(harness.calls_recorded(d), harness.calls_returned(d), "calls")
+    tally.tries += 2
+
+
+RANK = """
+import os, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+x = torch.ones(1 << 20, device="cuda:%d" % (int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count()))
+t = torch.ones(3); dist.all_reduce(t)
+assert t[0] == dist.get_world_size()
+dist.destroy_process_group()
+"""
+
+
+def case_processes_torchrun():
+    if not FULL:
+        raise Skip("a minute long: with FULL=1")
+    python = os.path.join(base.TOP, "tests", "torch", "python")
+    with folder(GPUTRACE_CELLS="1024", GPUTRACE_EXTENT="256K") as (d, env):
+        script = os.path.join(d, "rank.py")
+        with open(script, "w") as f:
+            f.write(RANK)
+        if subprocess.run([python, "-c", "import torch.distributed as d; assert d.is_gloo_available()"],
+                          env=env, capture_output=True).returncode:
+            raise Skip("no PyTorch with gloo here")
+        p = subprocess.run([python, "-m", "torch.distributed.run", "--nproc-per-node", "4", script], capture_output=True,
+                           env={**env, "LD_PRELOAD": LIB, "OMP_NUM_THREADS": "1"}, timeout=300)
+        equal(p.returncode, 0, f"status ({p.stderr.decode()[-600:]})")
+        for t in base.traces(d):
+            harness.sound(t)
+        ranks = [x for t in base.traces(d) for x in base.dump(t, "--defs") if x.get("key") == "env.RANK"]
+        equal(sorted(x["value"] for x in ranks), list("0123"), "ranks with a trace")
+    tally.tries += 4
+
+
+# ---- starvation ----------------------------------------------------------------------------------
+
+def plain(mode, *words, **env):
+    with folder(**env) as (_, env):
+        return run(env, "", program("victim"), mode, *words)
+
+
+def starved(reference, mode, *words, under=(), **env):
+    """The program is as ever. What is missing in the trace is said there, or there is no trace."""
+    with folder(**env) as (d, full):
+        base.unseen(run(full, LIB, program("victim"), mode, *words, under=under), reference)
+        returned = sum(a + f for a, f in harness.calls_returned(d).values())
+        recorded = sum(a + f for a, f in harness.calls_recorded(d).values())
+        check(recorded <= returned, f"{recorded} calls recorded, {returned} returned")
+        check(all(os.path.getsize(t) for t in base.traces(d)), "an empty file is left")
+        stopped = not base.traces(d) or stop_of(base.traces(d)[0])
+        check(recorded == returned or stopped, f"{returned - recorded} calls lost and nobody says so")
+    tally.tries += 1
+
+
+def stop_of(trace):
+    """Does the header say that recording stopped, or that events were lost?"""
+    with open(trace, "rb") as f:
+        header = f.read(320)
+    return struct.unpack_from("<Q", header, 96)[0] or any(struct.unpack_from("<8Q", header, 256))
+
+
+def case_starvation_disk_full_at_every_extent():
+    """From a disk that cannot hold the header to one that holds all."""
+    reference = plain("work", "3000")
+    with tempfile.TemporaryDirectory() as disk:
+        sizes = range(4, 600, 8 if FULL else 40)
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4k", "none", disk], capture_output=True).returncode:
+            raise Skip("mounting is not permitted")
+        try:
+            for kib in sizes:
+                subprocess.run(["mount", "-o", f"remount,size={kib}k", disk], check=True, capture_output=True)
+                with folder(GPUTRACE_DIR=disk) as (d, env):
+                    base.unseen(run(env, LIB, program("victim"), "work", "3000"), reference)
+                    for t in base.traces(disk):
+                        harness.sound(t)
+                        os.unlink(t)
+                equal(os.listdir(disk), [], "files left behind")
+                tally.tries += 1
+        finally:
+            subprocess.run(["umount", disk], check=True)
+
+
+def case_starvation_no_place():
+    reference = plain("work", "300")
+    with tempfile.TemporaryDirectory() as d:
+        file = os.path.join(d, "file")
+        open(file, "w").close()
+        for place in ("/proc", "/sys/kernel", "/no/such", file, "/dev/full", "/" + "x" * 4000, ":", "/proc/self/fd"):
+            with folder(GPUTRACE_DIR=place) as (_, env):
+                base.unseen(run(env, LIB, program("victim"), "work", "300"), reference)
+            tally.tries += 1
+        equal(os.listdir(d), ["file"], "what is left")
+
+
+def case_starvation_read_only():
+    reference = plain("work", "300")
+    with tempfile.TemporaryDirectory() as disk:
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "none", disk], capture_output=True).returncode:
+            raise Skip("mounting is not permitted")
+        try:
+            with folder(GPUTRACE_DIR=disk) as (_, env):
+                base.unseen(run(env, LIB, program("victim"), "work", "300"), reference)
+        finally:
+            subprocess.run(["umount", disk], check=True)
+    tally.tries += 1
+
+
+def case_starvation_file_size():
+    for pages in range(0, 200, 5 if FULL else 25):
+        starved(plain("files", str(pages)), "files", str(pages))
+
+
+def case_starvation_descriptors():
+    """The program's own libraries need some; it must fail at the same number as without us."""
+    for n in range(3, 12):
+        starved(plain("descriptors", str(n)), "descriptors", str(n))
+
+
+def case_starvation_address_space():
+    """From what the program alone needs, on: the recorder takes only a part of what is left."""
+    small = {"GT_SIM_CAPACITY": "64M", "GT_SIM_DEVICES": "1"}
+    low, high = 0, 2 << 20
+    while high - low > 256:
+        kib = (low + high) // 2
+        low, high = (low, kib) if plain("space", str(kib), **small)[0] == 0 else (kib, high)
+    for more in range(0, 65536, 1024 if FULL else 6144):
+        starved((0, b"", b""), "space", str(high + more), **small)
+    with folder(**small) as (d, env):
+        run(env, LIB, program("victim"), "space", str(high + 65536))
+        check(base.traces(d), "64 MiB are left, and nothing is recorded")
+
+
+def case_starvation_clock_jumps():
+    victim("clock")
+
+
+def pause(change, rounds="3000"):
+    """Does something to the file of a program that records; its status, what it says."""
+    with folder() as (d, env):
+        p = subprocess.Popen(harness.command(LIB, program("victim"), "pause", rounds), env=env, stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        equal(p.stdout.readline(), b"ready\n", "first line")
+        change(base.traces(d)[0], p.pid)
+        out, err = p.communicate(b"\n", timeout=60)
+        tally.tries += 1
+        return p.returncode, out, err
+
+
+def case_starvation_deleted_while_mapped():
+    equal(pause(lambda trace, pid: os.unlink(trace)), (0, b"", b""), "status, output, errors")
+
+
+def case_starvation_replaced_while_mapped():
+    """The new file under the old name is not ours, and stays as it is."""
+    content = b"somebody's"
+
+    def replace(trace, pid):
+        with open(trace + ".new", "wb") as f:
+            f.write(content)
+        os.rename(trace + ".new", trace)
+        replace.trace = open(trace, "rb")
+    equal(pause(replace), (0, b"", b""), "status, output, errors")
+    equal(replace.trace.read(), content, "the other file")
+    replace.trace.close()
+
+
+# ---- threads -------------------------------------------------------------------------------------
+
+def case_threads_1000_short_ones():
+    """Each allocates in a destructor of thread-local data too, which comes back three times."""
+    victim("threads", "1000")
+
+
+def case_threads_late():
+    """In exit handlers and destructors of the program."""
+    victim("late", "10")
+
+
+def case_threads_driver_waits():
+    """No lock of ours is held across a call: others allocate while the driver waits."""
+    with folder() as (d, env):
+        equal(run(env, LIB, program("blocked")), (0, b"alloc 3000\nfree 3000\n", b""), "status, output, errors")
+        equal(harness.calls_recorded(d).popitem()[1], (6001, 6001), "calls")
+
+
+# ---- neighbours ----------------------------------------------------------------------------------
+
+def beside(*names):
+    other = library(*names)
+    for preload in other + ":" + LIB, LIB + ":" + other:
+        victim("fork-busy", "4", threads=2, preload=preload)
+        victim("threads", "100", preload=preload)
+
+
+def case_neighbours_jemalloc():
+    beside("libjemalloc.so.2")
+
+
+def case_neighbours_tcmalloc():
+    beside("libtcmalloc_minimal.so.4", "libtcmalloc.so.4")
+
+
+def case_neighbours_mimalloc():
+    beside("libmimalloc.so.2.0", "libmimalloc.so.2", "libmimalloc.so")
+
+
+def case_neighbours_heaptrack():
+    found = glob.glob("/usr/lib/heaptrack/libheaptrack_preload.so") + \
+        glob.glob("/usr/lib*/*/heaptrack/libheaptrack_preload.so")
+    if not found:
+        raise Skip("no heaptrack here")
+    with tempfile.TemporaryDirectory() as d:
+        out = os.path.join(d, "heap")
+        for preload in found[0] + ":" + LIB, LIB + ":" + found[0]:
+            victim("work", "500", preload=preload, DUMP_HEAPTRACK_OUTPUT=out)
+            check(max(os.path.getsize(f) for f in glob.glob(out + "*")) > 1000, "nothing from heaptrack")
+
+
+def case_neighbours_undefined_behaviour_sanitizer():
+    victim("cancel", "10", threads=2, name="victim-ubsan")
+
+
+def case_neighbours_debugger():
+    """Stops a program that records, looks around, and lets go."""
+    if not shutil.which("gdb"):
+        raise Skip("no gdb here")
+
+    def look(trace, pid):
+        p = subprocess.run(["gdb", "-q", "-nx", "-batch", "-p", str(pid), "-ex", "bt", "-ex", "info threads", "-ex", "detach"],
+                           capture_output=True, text=True, timeout=60)
+        if "not permitted" in p.stderr:
+            raise Skip("tracing is not permitted")
+        check("getchar" in p.stdout or "read" in p.stdout, "the debugger saw nothing")
+    equal(pause(look), (0, b"", b""), "status, output, errors")
+
+
+def case_neighbours_sandbox():
+    """A filter of system calls that fails one that the recorder needs."""
+    for n in range(10):
+        reference = plain("sandbox", str(n))
+        if reference[0] == 0:
+            starved(reference, "sandbox", str(n))
+
+
+def case_neighbours_setuid():
+    """The loader drops us: it runs as ever, and leaves nothing."""
+    with folder() as (d, env), tempfile.TemporaryDirectory(dir="/var/tmp") as place:
+        copy = os.path.join(place, "id")
+        shutil.copy(shutil.which("id"), copy)
+        if os.getuid():
+            raise Skip("needs root to make a setuid program of another user")
+        os.chmod(place, 0o755)
+        os.chown(copy, 65534, -1)
+        os.chmod(copy, 0o4755)
+        equal(run(env, LIB, copy)[:2], run(env, "", copy)[:2], "status, output")
+        check(b"65534" in run(env, LIB, copy)[1], "it did not change the user (nosuid?)")
+        equal(base.traces(d), [], "traces")
+
+
+def foreign(compiler, *flags):
+    """A program of another libc or machine: the loader says that it ignores us, or nothing."""
+    if not shutil.which(compiler):
+        raise Skip(f"no {compiler} here")
+    with folder() as (d, env):
+        exe, source = os.path.join(d, "exe"), os.path.join(d, "exe.c")
+        with open(source, "w") as f:
+            f.write('#include <stdio.h>\nint main(void) { puts("foreign"); return 7; }\n')
+        if subprocess.run([compiler, *flags, "-o", exe, source], capture_output=True).returncode:
+            raise Skip(f"{compiler} {' '.join(flags)} does not work here")
+        # The shell in front has us; what it says of its own is nothing.
+        equal(run(env, LIB, exe)[:2], (7, b"foreign\n"), "status, output")
+        equal(base.traces(d), [], "traces")
+
+
+def case_neighbours_static_program():
+    foreign(os.environ.get("CC", "cc"), "-static")
+
+
+def case_neighbours_32_bit_program():
+    foreign(os.environ.get("CC", "cc"), "-m32")
+
+
+def case_neighbours_musl_program():
+    foreign("musl-gcc")
+
+
+# ---- privacy -------------------------------------------------------------------------------------
+
+SECRET = "a-secret-word"
+PRIVATE = """
+import ctypes, json.decoder, sys
+d, p, c = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint64(), ctypes.c_void_p()
+def allocate_here(*_):
+    assert not d.cuMemAlloc_v2(ctypes.byref(p), ctypes.c_size_t(512))
+d.cuInit(0), d.cuDevicePrimaryCtxRetain(ctypes.byref(c), 0), d.cuCtxSetCurrent(c)
+allocate_here()
+json.loads("{}", object_pairs_hook=allocate_here)
+d.cuMemAlloc_v2(ctypes.byref(p), ctypes.c_size_t(1 << 50))
+"""
+
+
+def private_trace(**env):
+    """The bytes of a trace, and its definitions, of a script with a secret wherever there is room."""
+    with tempfile.TemporaryDirectory(prefix=SECRET) as place, folder(GPUTRACE_CELLS="1024", **env) as (d, full):
+        full.update({"RANK": SECRET, "SLURM_JOB_ID": SECRET, "PYTORCH_CUDA_ALLOC_CONF": SECRET, "HOME": place})
+        script = os.path.join(place, "mine.py")
+        with open(script, "w") as f:
+            f.write(PRIVATE)
+        program("victim")
+        equal(run(full, LIB, sys.executable, script, SECRET), (0, b"", b""), "status, output, errors")
+        with open(base.traces(d)[0], "rb") as f:
+            return f.read(), base.dump(base.traces(d)[0], "--defs")
+
+
+def texts(value):
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list)):
+        for x in value.values() if isinstance(value, dict) else value:
+            yield from texts(x)
+
+
+def case_privacy_redacted():
+    """No folder, no argument, no variable is in any string; the lines are still told apart."""
+    content, defs = private_trace(GPUTRACE_REDACT="1")
+    check(SECRET.encode() not in content, "the secret is in the file")
+    equal([t for d in defs for t in texts(d) if "/" in t], [], "strings with a folder")
+    keys = {d["key"] for d in defs if "key" in d}
+    equal({k for k in keys if k in ("cmdline", "cwd") or k.startswith("env.")}, set(), "facts")
+    strings = {t for d in defs for t in texts(d)}
+    check({"mine.py", "allocate_here", "<python>decoder.py"} <= strings, "names that should be there")
+
+
+def case_privacy_as_the_readme_says():
+    """Without it the same strings are there: the other case can fail."""
+    content, defs = private_trace()
+    check(content.count(SECRET.encode()) >= 5, "the secret is not in the file")
+    keys = {d["key"] for d in defs if "key" in d}
+    check({"cmdline", "cwd", "env.RANK", "env.SLURM_JOB_ID"} <= keys, f"facts: {keys}")
+
+
+if __name__ == "__main__":
+    found = {n[5:].replace("_", "-"): f for n, f in globals().items() if n.startswith("case_")}
+    sys.exit(harness.main(found, sys.argv[1:]))

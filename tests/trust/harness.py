@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: MIT
+"""Runs victims and says what a trace has lost: used by cases.py, over the helpers of tests/interpose/run.
+
+Lost are calls that had returned to the program and that no trace of it counts.
+"""
+import importlib.machinery
+import importlib.util
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PAGES = 256
+
+
+def load(path):
+    loader = importlib.machinery.SourceFileLoader("interpose", path)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("interpose", loader))
+    loader.exec_module(module)
+    return module
+
+
+sys.dont_write_bytecode = True
+base = load(os.path.join(HERE, "..", "interpose", "run"))
+Skip, check, equal = base.Skip, base.check, base.equal
+LIB, SIM, TOOL, LIMIT = base.LIB, base.SIM, base.TOOL, base.LIMIT
+TRUST = os.path.join(base.BUILD, "tests", "trust")
+
+
+class Tally:
+    """Of one case, for the table."""
+    tries = lost = 0
+
+    def clear(self):
+        self.tries = self.lost = 0
+
+
+tally = Tally()
+
+
+def program(name):
+    path = os.path.join(TRUST, name)
+    if not os.path.exists(path):
+        raise Skip(f"{name} is not built: no CUDA headers (make deps gets them)")
+    return path
+
+
+def library(*names):
+    """A shared library of the system's by its file name, for LD_PRELOAD."""
+    for name in names:
+        found = subprocess.run([os.environ.get("CC", "cc"), "-print-file-name=" + name], capture_output=True,
+                               text=True).stdout.strip()
+        if os.path.isabs(found):
+            return os.path.realpath(found)
+    raise Skip(f"no {names[0]} here")
+
+
+@contextmanager
+def folder(**more):
+    """A directory for traces with the victims' book in it, and the environment for both."""
+    with tempfile.TemporaryDirectory() as d:
+        book = os.path.join(d, "book")
+        with open(book, "wb") as f:
+            f.write(bytes(8 + 24 * PAGES))
+        env = {**os.environ, "GT_BUILD": base.BUILD, "GPUTRACE_DIR": d, "GPUTRACE_QUIET": "1", "VICTIM_BOOK": book,
+               "GT_SIM_FORK": "1", "GPUTRACE_CELLS": "64", "GPUTRACE_EXTENT": "16K", **more}
+        yield d, env
+
+
+def command(preload, *words, under=()):
+    """Set behind the simulator's own script, so that only the program has it."""
+    return [SIM, *under, "sh", "-c", 'export LD_PRELOAD="$0"; exec "$@"', preload, *words]
+
+
+def run(env, preload, *words, limit=LIMIT, under=()):
+    try:
+        p = subprocess.run(command(preload, *words, under=under), env=env, stdin=subprocess.DEVNULL, capture_output=True,
+                           timeout=limit)
+    except subprocess.TimeoutExpired:
+        return "stopped at its time limit", b"", b""
+    return p.returncode, p.stdout, p.stderr
+
+
+def calls_returned(directory):
+    """pid -> (allocs, frees)"""
+    with open(os.path.join(directory, "book"), "rb") as f:
+        data = f.read()
+    sums = {}
+    for pid, allocs, frees in struct.iter_unpack("<QQQ", data[8:]):
+        if pid:
+            old = sums.get(pid, (0, 0))
+            sums[pid] = (old[0] + allocs, old[1] + frees)
+    return sums
+
+
+def calls_recorded(directory):
+    sums = {}
+    for trace in base.traces(directory):
+        sound(trace)
+        with open(trace, "rb") as f:
+            pid = struct.unpack_from("<I", f.read(68), 64)[0]
+        lanes = [x for x in base.dump(trace, "--lanes") if x["type"] == "lane" and x["device"] == 0]
+        old = sums.get(pid, (0, 0))
+        sums[pid] = (old[0] + sum(x["allocs"] for x in lanes), old[1] + sum(x["frees"] for x in lanes))
+    return sums
+
+
+def sound(trace):
+    p = subprocess.run([TOOL, "dump", "--check", trace], capture_output=True, text=True, timeout=LIMIT)
+    equal(p.returncode, 0, f"dump --check ({p.stdout[-200:]}{p.stderr[-200:]})")
+
+
+def lost(directory, under_way):
+    """Calls that returned and are in no trace, per pid; more than `under_way` too many are wrong too."""
+    returned, recorded = calls_returned(directory), calls_recorded(directory)
+    total = 0
+    for pid, calls in returned.items():
+        for want, got in zip(calls, recorded.get(pid, (0, 0))):
+            total += max(0, want - got)
+            check(got <= want + under_way, f"{got} calls recorded, {want} returned")
+    check(set(recorded) <= set(returned), "a trace of a process that never allocated")
+    return total
+
+
+def victim(mode, *words, threads=0, preload=LIB, name="victim", under=(), **env):
+    """With and without the preload: status, output, errors; then what the traces lost. Frees come into
+    the trace before the call, so that each thread may be one ahead."""
+    outcomes = []
+    for p in "", preload:
+        with folder(**env) as (d, full):
+            outcomes.append(run(full, p, program(name), mode, *words, under=under))
+            check(p or not base.traces(d), "a trace without the preload")
+            if p:
+                gone = lost(d, threads + 1)
+    base.unseen(outcomes[1], outcomes[0])
+    tally.tries += 1
+    tally.lost += gone
+    equal(gone, 0, "committed events lost")
+    return outcomes[1]
+
+
+def main(cases, chosen):
+    failed = 0
+    for name in chosen or cases:
+        tally.clear()
+        try:
+            cases[name]()
+            print(f"ok {name} # {tally.tries or 1} tries, {tally.lost} lost", flush=True)
+        except Skip as e:
+            print(f"skip {name}: {e}", flush=True)
+        except (AssertionError, subprocess.SubprocessError, OSError, ValueError, LookupError) as e:
+            print(f"not ok {name}: {str(e)[:1500]} # {tally.tries} tries, {tally.lost} lost", flush=True)
+            failed = 1
+    return failed
