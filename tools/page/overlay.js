@@ -159,9 +159,13 @@ function drawMarks(svg, box, taken) {
 			continue;
 		const x = xOf(us, box);
 		draw(svg, "line", {class: "cross", x1: x, x2: x, y1: box.y1 - 3, y2: box.y0});
-		const text = fit(name, 150), left = placeLabel(taken, x, box.y1 + 8, text, box);
-		if (text && left !== null)
-			draw(svg, "text", {class: "halo", x: left, y: box.y1 + 8}, text);
+		const text = fit(name, 150);
+		for (let row = 0, left = null; text && left === null && row < 4; row++) {
+			const y = box.y1 + 8 + 14 * row;
+			left = placeLabel(taken, x, y, text, box);
+			if (left !== null)
+				draw(svg, "text", {class: "halo", x: left, y}, text);
+		}
 	}
 }
 

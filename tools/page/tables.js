@@ -40,13 +40,37 @@ function cutRows(rows, total) {
 /* Of the column of lines; the others have widths of their own. */
 function lineWidth() { return $("side").clientWidth - 122 - 58 - (comparison() ? 2 * 58 : 40) - 8; }
 
-function lineCell(row, withSource) {
+/*
+ * The texts of rows, cut to their column. Different lines that would read the same lose their
+ * function's name before any of their numbers; where that is not enough they take two lines.
+ */
+function fitRows(rows) {
+	const width = lineWidth() - (state.group !== "category" ? 17 : 0);
+	const lines = new Map();
+	for (const row of rows)
+		lines.set(row.device.head.lines[row.line][0], "");
+	const short = text => fitChain(text, width), seen = new Map();
+	for (const text of lines.keys())
+		seen.set(short(text), (seen.get(short(text)) || 0) + 1);
+	for (const text of lines.keys()) {
+		const bare = text.replace(/ [^ >]+$/, "");
+		const fits = (part, share) => part.length * monoWidth() <= share * width;
+		if (seen.get(short(text)) === 1 || !(fits(bare, 1) || fits(text, 1.9)))
+			lines.set(text, short(text));
+		else
+			lines.set(text, fits(bare, 1) ? bare : text);
+	}
+	return lines;
+}
+
+function lineCell(row, withSource, texts) {
 	const [text, , source] = row.device.head.lines[row.line];
 	const groups = groupsOf(state.device, state.group),
 	      swatched = state.group !== "category" && row.device === state.device;
-	const cell = make("th", {scope: "row"},
-			  make("code", {class: "clip", title: text},
-			       fitChain(text, lineWidth() - (swatched ? 17 : 0))));
+	const fitted = texts.get(text);
+	const cell =
+		make("th", {scope: "row"},
+		     make("code", {class: fitted === text ? "" : "clip", title: text}, fitted));
 	if (swatched)
 		cell.firstChild.prepend(swatch(groups.fills[groups.of[row.place]]));
 	if (withSource && source)
@@ -65,9 +89,9 @@ function categoryCell(row) {
 	return cell;
 }
 
-function holderRow(row, units, share, total) {
+function holderRow(row, units, share, total, texts) {
 	return make("tr", {"data-testid": "holders-row", "data-bytes": row.bytes},
-		    lineCell(row, row.bytes > total / 20), categoryCell(row),
+		    lineCell(row, row.bytes > total / 20, texts), categoryCell(row),
 		    numberCell(units, row.bytes), numberCell(share, row.bytes, "n p"));
 }
 
@@ -118,9 +142,11 @@ function drawHolders(instant) {
 	count = Math.max(3, count - device.length);
 	if (count >= rows.length - 1)
 		count = rows.length;
-	const body = make("tbody", {},
-			  ...rows.slice(0, count).map(
-				  (row, i) => holderRow(row, units[i], shares[i], instant.total)));
+	const texts = fitRows(rows.slice(0, count));
+	const body =
+		make("tbody", {},
+		     ...rows.slice(0, count).map((row, i) => holderRow(row, units[i], shares[i],
+								       instant.total, texts)));
 	if (count < rows.length)
 		body.append(sumRow(plural(rows.length - count, "more row"),
 				   d3.sum(units.slice(count)), d3.sum(parts.slice(count)),
@@ -137,9 +163,9 @@ function drawHolders(instant) {
 
 /* ---- change between two instants ---- */
 
-function changeRow(row, a, b, change) {
+function changeRow(row, a, b, change, texts) {
 	return make("tr", {"data-testid": "holders-row", "data-bytes": row.b - row.a},
-		    lineCell(row, false), categoryCell(row), numberCell(a, row.a),
+		    lineCell(row, false, texts), categoryCell(row), numberCell(a, row.a),
 		    numberCell(b, row.b),
 		    make("td", {class: "n " + (row.b > row.a ? "more" : "less")},
 			 signed(change, row.b - row.a)));
@@ -161,10 +187,17 @@ function drawChange({a, b, traces}) {
 	const inA = apportion(rows.map(row => row.a), state.unit.size, inUnits(a.total));
 	const inB = apportion(rows.map(row => row.b), state.unit.size, inUnits(b.total));
 	const moved = rows.filter(row => Math.abs(row.b - row.a) >= state.unit.size / 2);
-	const count = Math.min(moved.length, Math.max(4, roomForRows() - 2));
-	const body = make("tbody", {},
-			  ...rows.slice(0, count).map(
-				  (row, i) => changeRow(row, inA[i], inB[i], inB[i] - inA[i])));
+	const texts = fitRows(moved);
+	const width = lineWidth() / monoWidth();
+	let count = 0;
+	for (let room = roomForRows() - 2; room > 0 && count < moved.length; count++) {
+		const [text] = moved[count].device.head.lines[moved[count].line];
+		room -= texts.get(text).length > width ? 1.7 : 1;
+	}
+	const body =
+		make("tbody", {},
+		     ...rows.slice(0, count).map(
+			     (row, i) => changeRow(row, inA[i], inB[i], inB[i] - inA[i], texts)));
 	const sum = (list, from) => d3.sum(list.slice(from));
 	if (count < rows.length)
 		body.append(wholeChange(
