@@ -5,7 +5,7 @@ import re
 
 def plain(text):
     """Numbers of processes, times and addresses out of an answer, whatever its form."""
-    text = re.sub(r'"(pid|seconds|history_starts|stream)": [\d.]+', r'"\1": 0', text)
+    text = re.sub(r'"(pid|seconds|idle_seconds|history_starts|stream)": [\d.e-]+', r'"\1": 0', text)
     text = re.sub(r'"(file|module)": "[^"]*/', r'"\1": "', text)
     text = re.sub(r"\b(for pid|context \(idle\),|pid) \d+", r"\1 N", text)
     text = re.sub(r"^  \d+ (?=torch|context|modules|driver|lib|oom|other)", "  N ", text, flags=re.M)

@@ -220,6 +220,24 @@ def a_free_that_waits():
 
 
 @case
+def idle_segments():
+    """Since when each segment is left alone is the time of the last event in it."""
+    a = Allocator(0, 6)
+    a.work(150)
+    full = snapshot([a])
+    events = full["device_traces"][0]
+    found = answer("segments", write("idle", full))["devices"][0]
+    last = {}
+    for s in full["segments"]:
+        inside = [e["time_us"] for e in events if s["address"] <= e.get("addr", 0) < s["address"] + s["total_size"]]
+        last.setdefault(s["total_size"], []).append(max(t for t in inside))
+    got = {}
+    for s in found["segments"]:
+        got.setdefault(s["size"], []).append(events[-1]["time_us"] - round(s["idle_seconds"] * 1e6))
+    equal({k: sorted(v) for k, v in got.items()}, {k: sorted(v) for k, v in last.items()}, "times of the last events")
+
+
+@case
 def a_refused_request():
     """An oom event is a refused request: caught if the device allocated again, else open."""
     a = Allocator(0, 2)
@@ -503,6 +521,14 @@ def merge_a_trace_and_its_snapshot():
     for device, stats in zip(answer("summary", "--torch", merged)["torch"], said["stats"]):
         for pool in ("all", "large_pool", "small_pool"):
             equal(device["requested_bytes"][pool]["peak"], stats["requested_bytes.%s.peak" % pool], "requested")
+    found = answer("segments", "--at", moment(trace, own), merged)
+    wanted = sorted((s["total_size"], list(s["segment_pool_id"])) for s in own["segments"])
+    equal(sorted((s["size"], s["pool_id"]) for d in found["devices"] for s in d["segments"]), wanted, "segments' pools")
+    private = sum(s["cached"] for s in found["devices"][0]["segments"] if s["pool"].startswith("private "))
+    equal(found["devices"][0]["cached_private"], private, "cached in private pools")
+    need(private > 0 and "in private pools (of CUDA graphs" in tool("segments", "--at", moment(trace, own), merged),
+         "private pools are not said")
+    need(all(s["pool_id"] is None for d in answer("segments", trace)["devices"] for s in d["segments"]), "a guess")
     for options in ((), ("--lanes",)):
         equal(tool("dump", *options, merged), tool("dump", *options, trace), "dump %s" % (options,))
     twice = trace + ".twice"

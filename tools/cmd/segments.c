@@ -10,11 +10,13 @@
 #include "out/table.h"
 
 #define PICTURE 20 /* characters of a segment's picture */
+#define POOL	64 /* characters of a pool's name */
 #define NARROW	16 /* of it where a screen has no more room */
 
 struct view {
 	const struct gt_place *place;
-	uint64_t us, held, used, largest, wanted;
+	uint64_t us, held, used, wanted;
+	uint64_t largest, private;   /* of the cached ones, and in pools of their own */
 	size_t pieces;		     /* cached ones */
 	struct gt_segment_list list; /* with cached memory first, most of it first */
 };
@@ -101,10 +103,27 @@ int gt_segments_at(const struct gt_place *place, struct gt_when when, struct gt_
 	return status;
 }
 
+/* A graph's pool, or a MemPool: what is cached there is for it alone. */
+static void add_up(struct view *view)
+{
+	for (size_t i = 0; i < view->list.count; i++) {
+		const struct gt_segment *segment = &view->list.segments[i];
+
+		view->held += segment->size;
+		view->used += segment->used;
+		view->pieces += count_pieces(segment, false);
+		if (segment->pool_id)
+			view->private += segment->size - segment->used;
+		else if (largest_piece(segment) > view->largest)
+			view->largest = largest_piece(segment);
+	}
+}
+
 static int open_view(const struct gt_args *args, const struct gt_place *place, struct view *ret)
 {
 	struct gt_when when = args->at_set ? args->at : (struct gt_when){.kind = GT_WHEN_END};
 	const struct gt_trace *trace = place->input->trace;
+	struct gt_error err = {0};
 	struct gt_state state;
 	int status = gt_input_state(place->input, place->lane_index, GT_TOTAL_IN_USE, when, &state);
 
@@ -113,18 +132,12 @@ static int open_view(const struct gt_args *args, const struct gt_place *place, s
 	*ret = (struct view){.place = place, .us = state.us};
 	ret->wanted = args->wanted ? args->wanted : largest_request(trace, &state);
 	status = list_segments(place, state.seq, &ret->list);
+	if (!status && gt_segments_touch(&ret->list, trace, place->lane_index, state.seq, &err))
+		status = gt_message_error(&err);
 	gt_state_clear(&state);
 	if (status)
 		return status;
-	for (size_t i = 0; i < ret->list.count; i++) {
-		const struct gt_segment *segment = &ret->list.segments[i];
-
-		ret->held += segment->size;
-		ret->used += segment->used;
-		ret->pieces += count_pieces(segment, false);
-		if (largest_piece(segment) > ret->largest)
-			ret->largest = largest_piece(segment);
-	}
+	add_up(ret);
 	if (ret->list.count)
 		qsort(ret->list.segments, ret->list.count, sizeof(*ret->list.segments), by_cached);
 	return 0;
@@ -185,6 +198,33 @@ static void print_answer(struct gt_out *out, const struct view *view)
 	gt_line(out, GT_PLAIN, "%s   %.3f s   %zu segments, held = in use + cached",
 		gt_device_text(view->place->lane->device, device), (double)view->us / 1e6,
 		view->list.count);
+	if (view->private)
+		gt_line(out, GT_PLAIN,
+			"%lld %s of it in private pools (of CUDA graphs, MemPool): not for others.",
+			(long long)gt_round_to((int64_t)view->private, divisor),
+			gt_unit_name(unit));
+}
+
+/* "large", "small": torch's two; "private 0.1": one of its own, known of snapshots; "" = no pool. */
+static const char *pool_text(const struct view *view, const struct gt_segment *segment,
+			     char buffer[POOL])
+{
+	const struct gt_pool_def *pool = &view->place->input->trace->pools[segment->pool_id];
+
+	if (!segment->pool_id)
+		return !segment->pool ? "" : segment->small ? "small" : "large";
+	snprintf(buffer, POOL, "private %llu.%llu", (unsigned long long)pool->first,
+		 (unsigned long long)pool->second);
+	return buffer;
+}
+
+static void add_idle(struct gt_table *table, const struct view *view,
+		     const struct gt_segment *segment)
+{
+	if (segment->touched)
+		gt_table_number(table, (int64_t)(view->us - segment->touched_us));
+	else
+		gt_table_unknown(table);
 }
 
 static void print_table(struct gt_out *out, const struct view *view)
@@ -197,6 +237,8 @@ static void print_table(struct gt_out *out, const struct view *view)
 		{"largest", "largest", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
 		{"blocks", NULL, GT_FIELD_COUNT, GT_SHOW_ALWAYS},
 		{"picture", "#in use  .cached", GT_FIELD_TEXT, GT_SHOW_ALWAYS},
+		{"idle_seconds", "idle s", GT_FIELD_SECONDS, GT_SHOW_WIDE},
+		{"pool", NULL, GT_FIELD_TEXT, GT_SHOW_WIDE},
 		{"stream", NULL, GT_FIELD_COUNT, GT_SHOW_WIDE},
 	};
 	struct gt_table *table = gt_table_new(fields, sizeof(fields) / sizeof(fields[0]));
@@ -204,7 +246,7 @@ static void print_table(struct gt_out *out, const struct view *view)
 	gt_table_unit(table, gt_unit_for(view->held));
 	for (size_t i = 0; i < view->list.count; i++) {
 		const struct gt_segment *segment = &view->list.segments[i];
-		char *pin = pinned_by(view, segment), picture[PICTURE + 1];
+		char *pin = pinned_by(view, segment), picture[PICTURE + 1], pool[POOL];
 
 		draw(segment, gt_is_wide(out) ? PICTURE : NARROW, picture);
 		gt_table_row(table, 1, 0, 0);
@@ -215,6 +257,11 @@ static void print_table(struct gt_out *out, const struct view *view)
 		gt_table_number(table, (int64_t)largest_piece(segment));
 		gt_table_number(table, (int64_t)count_pieces(segment, true));
 		gt_table_text(table, picture);
+		add_idle(table, view, segment);
+		if (segment->pool)
+			gt_table_text(table, pool_text(view, segment, pool));
+		else
+			gt_table_unknown(table);
 		gt_table_number(table, segment->stream);
 		free(pin);
 	}
@@ -229,33 +276,48 @@ static void print_table(struct gt_out *out, const struct view *view)
 
 /* ---- JSON ---------------------------------------------------------------------------------------- */
 
+/* Null where nothing says: a trace on its own, driver memory. */
+static json_t *json_pool(const struct view *view, const struct gt_segment *segment)
+{
+	const struct gt_trace *trace = view->place->input->trace;
+	const struct gt_pool_def *pool = &trace->pools[segment->pool_id];
+
+	if (!segment->pool || (!trace->snapshot && !trace->merged))
+		return json_null();
+	return json_pack("[I, I]", (json_int_t)pool->first, (json_int_t)pool->second);
+}
+
 static json_t *json_view(const struct view *view)
 {
 	json_t *segments = json_array();
 
 	for (size_t i = 0; i < view->list.count; i++) {
 		const struct gt_segment *segment = &view->list.segments[i];
-		char *pin = pinned_by(view, segment);
+		char *pin = pinned_by(view, segment), pool[POOL];
 
 		json_array_append_new(
 			segments,
-			json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o}", "size",
+			json_pack("{s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:I, s:b, s:o}", "size",
 				  (json_int_t)segment->size, "used", (json_int_t)segment->used,
 				  "cached", (json_int_t)(segment->size - segment->used),
 				  "largest_free_block", (json_int_t)largest_piece(segment), "count",
-				  (json_int_t)count_pieces(segment, true), "stream",
-				  (json_int_t)segment->stream, "expandable", segment->expandable,
-				  "pinned_by", gt_json_name(pin)));
+				  (json_int_t)count_pieces(segment, true), "idle_seconds",
+				  gt_json_seconds(view->us - segment->touched_us, segment->touched),
+				  "pool", gt_json_name(pool_text(view, segment, pool)), "pool_id",
+				  json_pool(view, segment), "stream", (json_int_t)segment->stream,
+				  "expandable", segment->expandable, "pinned_by",
+				  gt_json_name(pin)));
 		free(pin);
 	}
-	return json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:b, s:o}", "pid",
+	return json_pack("{s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:o}", "pid",
 			 gt_json_pid(view->place->input->trace), "device",
 			 gt_json_ordinal(view->place->lane->device), "seconds",
 			 gt_json_seconds(view->us, true), "reserved", (json_int_t)view->held,
 			 "allocated", (json_int_t)view->used, "cached",
-			 (json_int_t)(view->held - view->used), "largest_free_block",
-			 (json_int_t)view->largest, "wanted", (json_int_t)view->wanted, "fits",
-			 view->largest >= view->wanted, "segments", segments);
+			 (json_int_t)(view->held - view->used), "cached_private",
+			 (json_int_t)view->private, "largest_free_block", (json_int_t)view->largest,
+			 "wanted", (json_int_t)view->wanted, "fits", view->largest >= view->wanted,
+			 "segments", segments);
 }
 
 static int print(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)

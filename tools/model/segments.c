@@ -642,6 +642,57 @@ void gt_segments_list(const struct gt_segments *segments, struct gt_segment_list
 	*ret = list;
 }
 
+/* ---- since when ---------------------------------------------------------------------------- */
+
+static struct gt_segment *segment_at(struct gt_segment_list *list, uint64_t addr)
+{
+	size_t low = 0, high = list->count;
+
+	while (low < high) {
+		const size_t middle = low + (high - low) / 2;
+
+		if (list->segments[middle].addr <= addr)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && addr - list->segments[low - 1].addr < list->segments[low - 1].size
+		       ? &list->segments[low - 1]
+		       : NULL;
+}
+
+static bool touches(const struct gt_event *event)
+{
+	const bool waits = event->op == GT_OP_PENDING || event->op == GT_OP_SETTLED;
+
+	return (waits || gt_op_effect(event->op)) &&
+	       (event->space == GT_SPACE_TORCH || event->space == GT_SPACE_DRIVER ||
+		event->space == GT_SPACE_MAPPING);
+}
+
+int gt_segments_touch(struct gt_segment_list *list, const struct gt_trace *trace, size_t lane_index,
+		      uint64_t seq, struct gt_error *err)
+{
+	struct gt_cursor *cursor = gt_xchecked(gt_cursor_new(trace, lane_index));
+	const struct gt_event *event;
+	size_t open = list->count;
+
+	err->status = 0;
+	while (open && (event = gt_cursor_prev(cursor, err))) {
+		struct gt_segment *segment = NULL;
+
+		if (event->seq <= seq && touches(event))
+			segment = segment_at(list, event->addr);
+		if (!segment || segment->touched)
+			continue;
+		segment->touched = true;
+		segment->touched_us = event->us;
+		open--;
+	}
+	gt_cursor_free(cursor);
+	return err->status ? -1 : 0;
+}
+
 void gt_segments_list_clear(struct gt_segment_list *list)
 {
 	free(list->segments);

@@ -60,6 +60,8 @@ struct gt_segment {
 	bool pool;  /* subdivided by an allocator */
 	bool small; /* of torch's pool for small blocks */
 	bool expandable;
+	bool touched;		       /* the next is known: see gt_segments_touch */
+	uint64_t touched_us;	       /* when memory in it was last taken or given back */
 	const struct gt_piece *pieces; /* by address, without gaps */
 	size_t piece_count;
 };
@@ -93,6 +95,13 @@ void gt_segments_apply(struct gt_segments *segments, const struct gt_event *even
 		       void *data);
 
 void gt_segments_list(const struct gt_segments *segments, struct gt_segment_list *ret);
+
+/*
+ * Since when each segment of a list, which is by address and of the moment after event seq, has been
+ * left alone, as far as the history knows. 0, or -1 with err.
+ */
+int gt_segments_touch(struct gt_segment_list *list, const struct gt_trace *trace, size_t lane_index,
+		      uint64_t seq, struct gt_error *err);
 void gt_segments_list_clear(struct gt_segment_list *list);
 
 #endif
