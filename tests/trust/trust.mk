@@ -5,13 +5,50 @@
 
 CHECKS += trust
 TRUST	:= $(O)/tests/trust
-TRUST_BIN := $(if $(CUDA13),$(TRUST)/victim $(TRUST)/victim-ubsan $(TRUST)/blocked)
+TRUST_BIN := $(if $(CUDA13),$(TRUST)/victim $(TRUST)/victim-ubsan $(TRUST)/blocked $(COVERAGE)/libcheckpoint.so)
 TRUST_ENV = O=$(O) CC=$(CC) MAKE="$(MAKE)"
 
-.PHONY: check-trust trust trust-quick
-check-trust: all
+.PHONY: check-trust trust trust-quick soak fuzz fuzz-symbols fuzz-replay
+check-trust: all $(TRUST)/replay_symbols
 	$(Q)$(MAKE) -s $(TRUST_BIN)
-	$(Q)$(TRUST_ENV) $(PYTHON) tests/trust/cases.py
+	$(Q)status=0; $(TRUST_ENV) $(PYTHON) tests/trust/cases.py || status=1; \
+	$(PYTHON) tests/trust/order.py || status=1; \
+	$(TRUST)/replay_symbols symbols tests/fuzz/corpus/symbols/* || status=1; exit $$status
+
+# The table. check-interpose builds what its cases need.
+trust trust-quick: all
+	$(Q)$(MAKE) -s $(TRUST_BIN) $(INTERPOSE_BIN)
+	$(Q)$(TRUST_ENV) $(PYTHON) tests/trust/run $(if $(filter trust,$@),full,quick)
+
+SECONDS	?= 3600
+soak: all
+	$(Q)$(MAKE) -s $(TRUST_BIN)
+	$(Q)$(TRUST_ENV) $(PYTHON) tests/trust/soak.py $(SECONDS)
+
+# Each target RUNS times; what crashes goes to $(O)/fuzz. fuzz-trace and fuzz-pickle run for a time.
+RUNS	?= 1000000
+FUZZERS	:= $(READ)/fuzz_trace $(O)/tests/pickle/fuzz_pickle $(TRUST)/fuzz_symbols
+fuzz: $(FUZZERS)
+	$(Q)status=0; for f in $(FUZZERS); do name=$${f##*_}; mkdir -p $(O)/fuzz/$$name; \
+	$$f -runs=$(RUNS) -max_len=40000 -timeout=20 -rss_limit_mb=2000 -print_final_stats=1 -verbosity=0 \
+		-artifact_prefix=$(O)/fuzz/ $(O)/fuzz/$$name tests/fuzz/corpus/$$name >$(O)/fuzz/$$name.log 2>&1 && \
+	echo "ok fuzz-$$name # $(RUNS) tries" || { echo "not ok fuzz-$$name: see $(O)/fuzz/$$name.log"; status=1; }; \
+	done; exit $$status
+
+fuzz-replay: $(READ)/fuzz_replay $(O)/tests/pickle/fuzz_replay $(TRUST)/replay_symbols
+	$(Q)status=0; for f in $^; do case $$f in */read/*) name=trace ;; */pickle/*) name=pickle ;; *) name=symbols ;; \
+	esac; $$f $$name tests/fuzz/corpus/$$name/* || status=1; done; exit $$status
+
+$(TRUST)/fuzz_symbols: tests/fuzz/symbols.c tools/symbols/object.c tools/symbols/cold.c $(wildcard tools/symbols/*.h)
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)clang -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -Iinclude -Itools \
+		-o $@ $(filter %.c,$^) -ldw -lelf
+
+$(TRUST)/replay_symbols: tests/fuzz/symbols.c tests/fuzz/replay.c tools/symbols/object.c tools/symbols/cold.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) -Itools -o $@ $(filter %.c,$^) -ldw -lelf
 
 $(TRUST)/victim $(TRUST)/victim-ubsan: tests/trust/victim.c $(O)/sim/libcuda.so.1
 	$(call say,CC,$@)

@@ -173,6 +173,14 @@ static void wait_for_it(int n)
 		work(1), usleep(10);
 }
 
+/* Its threads go round with the same few blocks until it is killed. */
+static void go_round(int n)
+{
+	puts("ready");
+	fflush(stdout);
+	for_ever(NULL);
+}
+
 /* Threads cancelled between their calls; the others and the recorder go on. */
 static void *cancellable(void *arg)
 {
@@ -456,6 +464,7 @@ static const struct mode {
 	{"exit", 50, 2, die_exit, 0},
 	{"exec", 50, 2, die_exec, 0},
 	{"wait", 0, 1, wait_for_it, 0},
+	{"round", 0, 3, go_round, 0},
 	{"cancel", 10, 1, cancel, 10},
 	{"threads", 1, 0, short_threads, 1},
 	{"late", 1, 0, allocate_late, 1},

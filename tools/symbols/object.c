@@ -359,7 +359,8 @@ static void read_ranges(struct gt_object *object)
 				      (struct range){start + bias, end + bias, unit}))
 				return;
 	}
-	qsort(object->ranges, object->range_count, sizeof(*object->ranges), by_start);
+	if (object->range_count)
+		qsort(object->ranges, object->range_count, sizeof(*object->ranges), by_start);
 }
 
 static Dwarf_Die *unit_by_range(struct gt_object *object, uint64_t address)
