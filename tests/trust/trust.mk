@@ -13,6 +13,7 @@ check-trust: all $(TRUST)/replay_symbols
 	$(Q)$(MAKE) -s $(TRUST_BIN)
 	$(Q)status=0; $(TRUST_ENV) $(PYTHON) tests/trust/cases.py || status=1; \
 	$(PYTHON) tests/trust/order.py || status=1; \
+	$(PYTHON) tests/trust/messages.py || status=1; \
 	$(TRUST)/replay_symbols symbols tests/fuzz/corpus/symbols/* || status=1; exit $$status
 
 # The table. check-interpose builds what its cases need.
