@@ -25,8 +25,12 @@ def mlp(width=1024):
 
 
 def start_worker(name):
-    """A process of its own, waited for until it says that it has begun; it ends with its input."""
+    """A process of its own, waited for until it says that it has begun; it ends with its input.
+
+    Of which only the kernel closes the last copy: it lives as long as this process does, however slow.
+    """
     worker = subprocess.Popen([sys.executable, __file__, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    os.dup(worker.stdin.fileno())
     worker.stdout.readline()
     return worker
 
@@ -165,9 +169,8 @@ def shape_cache():
 
 
 def idle_context():
-    worker = start_worker("idle_worker")  # which ends with this process's end of the pipe
+    start_worker("idle_worker")
     train(6)
-    return worker
 
 
 def idle_worker():

@@ -44,6 +44,8 @@ def check_row(build, optimizer, variant, loss, free_stacks, **more):
             rows.append((step["step"], moment, step["categories"][moment], wanted))
     name = "%s %s %s%s" % (optimizer, variant, loss, " free-stacks" if free_stacks else "")
     table.print_table(name, rows)
+    off = [abs(ours["activations"] - wanted["activations"]) for _, _, ours, wanted in rows]
+    print("#   rounding, in activations: %d B at most" % max(off))
     for step in answer["steps"][:3]:
         ours = step["peak_allocated"] - step["categories"]["peak"]["workspaces"], step["peak_phase"]
         wanted = table.peak(optimizer, variant, loss, step["step"])
