@@ -21,13 +21,17 @@ def words(text):
     return [re.sub(r" +", " ", line).strip() for line in text.splitlines()]
 
 
+def without_folder(text):
+    return re.sub(r"[\w/.-]*/tests/answers/", "", text)
+
+
 def without_times(lines, columns):
     for line in lines:
         row = line.split(" ")
         if re.match(r"[\d-]+ \d+ ", line) and len(row) > MS[columns]:
             row[MS[columns]] = "T"
         line = re.sub(r"[\d.]+ steps/s", "N steps/s", " ".join(row))
-        yield re.sub(r"pid \d+", "pid N", re.sub(r"[\w/.-]*/tests/answers/", "", line))
+        yield re.sub(r"pid \d+", "pid N", without_folder(line))
 
 
 def masked(value):
@@ -37,7 +41,7 @@ def masked(value):
                 if k not in ("pid", "seconds", "starts", "frames")}
     if isinstance(value, list):
         return [masked(v) for v in value]
-    return os.path.basename(value) if isinstance(value, str) and value.endswith(".py") else value
+    return without_folder(value) if isinstance(value, str) else value
 
 
 def golden(name, lines):
