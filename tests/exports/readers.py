@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Exports read by packages of PyPI, and counters that a real Prometheus scraped from a running program.
+
+usage: tests/exports/python readers.py BUILD [CASE...]
+"""
+import collections
+import gzip
+import http.client
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.parse
+
+import duckdb
+import jsonschema
+from grpc_tools import protoc
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
+from prometheus_client.parser import text_string_to_metric_families as prometheus
+
+from run import HERE, ROOT, Bench, equal, expect, export, queries, samples, traces
+
+
+def schema(name):
+    with open(os.path.join(HERE, name + ".schema.json")) as file:
+        return jsonschema.Draft202012Validator(json.load(file))
+
+
+def pprof(bench, path):
+    """By the schema, and nothing in the file that the schema does not have."""
+    where = os.path.join(bench.dir, "proto")
+    os.makedirs(where, exist_ok=True)
+    equal(protoc.main(["protoc", "-I" + HERE, "--python_out=" + where, "profile.proto"]), 0, "status of protoc")
+    sys.path.insert(0, where)
+    import profile_pb2
+    for device in bench.json("peak", path)["devices"]:
+        with gzip.open(export(bench, "pprof", path, "--device", str(device["device"]))) as file:
+            data = file.read()
+        profile = profile_pb2.Profile.FromString(data)
+        again = profile_pb2.Profile.FromString(data)
+        again.DiscardUnknownFields()
+        equal(again.ByteSize(), profile.ByteSize(), "bytes without unknown fields")
+        types = [profile.string_table[t.type] for t in profile.sample_type]
+        column = types.index("inuse_space")
+        equal(sum(s.value[column] for s in profile.sample), device["bytes"], "sum")
+        equal(profile.string_table[profile.default_sample_type], "inuse_space", "default")
+
+
+def json_schemas(bench, path):
+    for kind in ("speedscope", "chrome"):
+        with open(export(bench, kind, path)) as file:
+            errors = list(schema(kind).iter_errors(json.load(file)))
+        expect(not errors, "%s: %s" % (kind, errors[:1]))
+
+
+def duck(bench, path):
+    """DuckDB takes the CSV as it is; the documented queries have the commands' sums."""
+    db = duckdb.connect()
+    out = export(bench, "csv", path)
+    db.execute("CREATE TABLE blocks AS SELECT * FROM read_csv(?)", [out])
+    with open(out, newline="") as file:
+        equal(db.execute("SELECT count(*) FROM blocks").fetchone()[0], file.read().count("\r\n") - 1, "rows")
+    peak, last, ever = (db.execute(q).fetchall() for q in queries("duckdb"))
+    peaks = {d["device"]: d["bytes"] for d in bench.json("peak", path)["devices"]}
+    now = {d["ordinal"]: d["allocated"] for d in bench.json("summary", path)["processes"][0]["devices"]}
+    equal({device: bytes for device, bytes, event in peak}, peaks, "peaks")
+    sums = collections.Counter()
+    for device, line, bytes, blocks in last:
+        sums[device] += bytes
+    equal(dict(sums), {d: n for d, n in now.items() if n}, "sums of what lives")
+    with open(export(bench, "speedscope", path)) as file:
+        wanted = sum(p["endValue"] for p in json.load(file)["profiles"][1::2])
+    equal(sum(row[2] for row in ever), wanted, "bytes ever allocated")
+
+
+def parsers(bench, path):
+    """Prometheus's own parsers, the strict one for OpenMetrics."""
+    for parse, text in ((openmetrics, bench.text("export", "--format", "openmetrics", path)),
+                        (prometheus, bench.text("metrics", path))):
+        wanted = samples(text)
+        got = {(s.name, int(s.labels["device"])): int(s.value) for f in parse(text) for s in f.samples}
+        equal(got, wanted, "samples")
+        kinds = {f.name: f.type for f in parse(text)}
+        equal(kinds["gputrace_allocations"], "counter", "type")
+
+
+# ---- Prometheus -----------------------------------------------------------------------------------
+
+def port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def ask(number, query):
+    """The value of a query's one sample; None while there is no answer."""
+    try:
+        connection = http.client.HTTPConnection("127.0.0.1", number, timeout=5)
+        connection.request("GET", "/api/v1/query?query=" + urllib.parse.quote(query))
+        result = json.load(connection.getresponse())["data"]["result"]
+        return int(result[0]["value"][1]) if result else None
+    except (OSError, ValueError, KeyError):
+        return None
+
+
+def scraped(bench):
+    """A running program's counters, by metrics --watch, node_exporter and Prometheus."""
+    where = os.path.join(bench.dir, "scrape")
+    os.makedirs(where + "/traces")
+    node, server = port(), port()
+    with open(where + "/prometheus.yml", "w") as file:
+        file.write("scrape_configs: [{job_name: n, scrape_interval: 1s, static_configs: [{targets: "
+                   "['127.0.0.1:%d']}]}]\n" % node)
+    environment = dict(os.environ, GPUTRACE_DIR=where + "/traces", GPUTRACE_QUIET="1",
+                       LD_PRELOAD=os.path.join(bench.build, "libgputrace.so"))
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    program = subprocess.Popen([os.path.join(ROOT, "tests/sim/run"), os.path.join(bench.build, "prog/traffic"),
+                                "--events", "2001", "--hold"], env=environment, stdin=subprocess.PIPE,
+                               stdout=subprocess.DEVNULL)
+    others = [subprocess.Popen(command, **quiet) for command in (
+        [bench.tool, "metrics", "--watch", where + "/traces", "--every", "200ms", "-o", where + "/gpu.prom"],
+        ["prometheus-node-exporter", "--collector.disable-defaults", "--collector.textfile",
+         "--collector.textfile.directory=" + where, "--web.listen-address=127.0.0.1:%d" % node],
+        ["prometheus", "--config.file=" + where + "/prometheus.yml", "--storage.tsdb.path=" + where + "/tsdb",
+         "--web.listen-address=127.0.0.1:%d" % server])]
+    try:
+        got, until = None, time.monotonic() + 90
+        wanted = 2001
+        while got != wanted and time.monotonic() < until:
+            time.sleep(0.2)  # between questions; the answer decides, not the time
+            parts = [ask(server, "gputrace_%s_total" % n) for n in ("allocations", "frees")]
+            got = None if None in parts else sum(parts) - overhead(bench, where)
+        equal(got, wanted, "events that Prometheus knows of")
+        equal(ask(server, "gputrace_running"), 1, "gputrace_running")
+        trace, = os.listdir(where + "/traces")
+        device, = bench.json("summary", os.path.join(where, "traces", trace))["processes"][0]["devices"]
+        equal(ask(server, "gputrace_allocated_bytes"), device["allocated"], "bytes in use")
+        equal(ask(server, "node_textfile_scrape_error"), 0, "node_exporter's own error")
+    finally:
+        program.communicate(b"\n", timeout=60)
+        for process in others:
+            process.terminate()
+            process.wait(timeout=60)
+
+
+def overhead(bench, where):
+    """Events that are none of the program's calls: its context."""
+    trace, = os.listdir(where + "/traces")
+    device, = bench.json("summary", os.path.join(where, "traces", trace))["processes"][0]["devices"]
+    return device["allocations"] + device["frees"] - 2001
+
+
+def main():
+    bench, wanted = Bench(sys.argv[1]), sys.argv[2:]
+    paths = traces(bench)
+    cases = [("%s-%s" % (name, n), test, paths[n]) for name, test in
+             (("pprof", pprof), ("json", json_schemas), ("parsers", parsers)) for n in ("oom", "two", "hostile", "lost")]
+    cases += [("duckdb-" + n, duck, paths[n]) for n in ("oom", "two", "hostile", "large")]
+    if shutil.which("prometheus") and shutil.which("prometheus-node-exporter"):
+        cases.append(("scraped", scraped))
+    else:
+        print("skip scraped: not installed (apt-get install prometheus prometheus-node-exporter)")
+    for name, test, *args in cases:
+        if not wanted or any(part in name for part in wanted):
+            bench.case(name, test, *args)
+    return bench.bad > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
