@@ -11,6 +11,7 @@ import json
 import os
 import shutil
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -22,7 +23,9 @@ from grpc_tools import protoc
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 
-from run import HERE, ROOT, Bench, equal, expect, export, queries, samples, traces
+from run import (HERE, ROOT, Bench, answers, equal, events, expect, export, lines, queries, samples, stacks,
+                 traces)
+from wire import Pprof
 
 
 def schema(name):
@@ -86,6 +89,48 @@ def parsers(bench, path):
         equal(got, wanted, "samples")
         kinds = {f.name: f.type for f in parse(text)}
         equal(kinds["gputrace_allocations"], "counter", "type")
+
+
+# ---- PyTorch --------------------------------------------------------------------------------------
+
+def torch_trace(bench):
+    """A training; None where there is no PyTorch."""
+    where = os.path.join(bench.dir, "torch")
+    os.mkdir(where)
+    environment = dict(os.environ, GPUTRACE_DIR=where, GPUTRACE_QUIET="1",
+                       LD_PRELOAD=os.path.join(bench.build, "libgputrace.so"))
+    done = subprocess.run([os.path.join(ROOT, "tests/torch/python"), "--devices", "2",
+                           os.path.join(ROOT, "tests/torch/mlp.py"), "--steps", "12",
+                           "--snapshot", os.path.join(bench.dir, "snapshot.pickle")],
+                          env=environment, stdout=subprocess.DEVNULL, timeout=600)
+    if done.returncode == 77:
+        return None
+    equal(done.returncode, 0, "status of the training")
+    return os.path.join(where, os.listdir(where)[0])
+
+
+def categories(bench, path):
+    """Categories at the peak, in SQLite and as labels of pprof; steps."""
+    db = sqlite3.connect(export(bench, "sqlite", path))
+    profile = Pprof(export(bench, "pprof", path))
+    for device in bench.json("peak", path)["devices"]:
+        number = device["device"]
+        got = {(c or "").replace(" ", "_"): n for c, n in db.execute(
+            "SELECT category, bytes FROM peak_by_category WHERE device = ?", (number,))}
+        wanted = {k: n for k, n in device["categories"].items() if n}
+        equal(got, wanted, "categories of device %d" % number)
+        for category, bytes in wanted.items():
+            equal(profile.sum("inuse_space", device="GPU %d" % number, category=category.replace("_", " ")), bytes,
+                  "label " + category)
+        steps = db.execute("SELECT step, peak_allocated FROM step WHERE device = ?", (number,)).fetchall()
+        wanted = [(s["step"], s["peak_allocated"]) for s in bench.json("steps", path, "--device", str(number))["steps"]]
+        expect(len(wanted) > 8, "few steps: no test")
+        equal(steps, wanted, "steps of device %d" % number)
+    blocks = dict(db.execute("SELECT ifnull(category, ''), sum(bytes) FROM block JOIN device USING (process, device) "
+                             "WHERE in_use AND from_event <= peak_event AND (to_event IS NULL OR to_event > peak_event) "
+                             "GROUP BY 1"))
+    equal(blocks, dict(db.execute("SELECT ifnull(category, ''), sum(bytes) FROM peak_by_category GROUP BY 1")),
+          "categories of blocks")
 
 
 # ---- Prometheus -----------------------------------------------------------------------------------
@@ -160,6 +205,16 @@ def main():
     cases = [("%s-%s" % (name, n), test, paths[n]) for name, test in
              (("pprof", pprof), ("json", json_schemas), ("parsers", parsers)) for n in ("oom", "two", "hostile", "lost")]
     cases += [("duckdb-" + n, duck, paths[n]) for n in ("oom", "two", "hostile", "large")]
+    torch = torch_trace(bench)
+    if torch:
+        snapshot = os.path.join(bench.dir, "snapshot.pickle")
+        cases += [("torch-categories", categories, torch), ("torch-stacks", stacks, torch),
+                  ("torch-events", events, torch), ("torch-answers", answers, torch), ("torch-lines", lines, torch),
+                  ("torch-pprof", pprof, torch), ("torch-json", json_schemas, torch), ("torch-duckdb", duck, torch),
+                  ("snapshot-stacks", stacks, snapshot), ("snapshot-answers", answers, snapshot),
+                  ("snapshot-json", json_schemas, snapshot)]
+    else:
+        print("skip torch: no PyTorch environment can be made here")
     if shutil.which("prometheus") and shutil.which("prometheus-node-exporter"):
         cases.append(("scraped", scraped))
     else:

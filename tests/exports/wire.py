@@ -70,7 +70,7 @@ class Pprof:
         mappings = self.table("mapping")
         self.frames = {}
         for number, location in self.table("location").items():
-            assert location.get("mapping_id", 1) in mappings
+            assert location.get("mapping_id") in (None, *mappings)
             self.frames[number] = self.text[functions[location["line"][0]["function_id"]]["name"]]
         self.samples = self.fields.get("sample", [])
         for sample in self.samples:

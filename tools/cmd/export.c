@@ -121,6 +121,12 @@ static int check(const struct gt_args *args, const struct gt_export_format *form
 	}
 	if (length >= suffix && !strcmp(output + length - suffix, GT_SUFFIX))
 		return gt_message(GT_EXIT_USAGE, "%s: would replace a trace", output);
+	if (!(format->flags & GT_EXPORT_MOMENT) && (args->at_set || gt_part_asked(args)))
+		return gt_message(
+			GT_EXIT_USAGE,
+			"export: %s has the whole run: --at, --from, --to and --range are "
+			"for folded, pprof and speedscope",
+			format->name);
 	if (strcmp(output, "-"))
 		return 0;
 	if (format->flags & GT_EXPORT_SEEKS)

@@ -47,11 +47,17 @@ static void put_stack(FILE *file, struct shared *shared, struct gt_stack stack)
 	putc(']', file);
 }
 
-static void put_name(FILE *file, const struct gt_export_place *place, bool ever)
+static void put_name(FILE *file, const struct gt_export_place *place, enum gt_total total,
+		     bool ever)
 {
-	char *name =
-		gt_xasprintf("%s, GPU %d of pid %u", ever ? "allocated in the whole run" : "held",
-			     place->lane->device, place->trace->header.pid);
+	static const char *const now[] = {
+		[GT_TOTAL_RESERVED] = "held from the driver",
+		[GT_TOTAL_TORCH] = "in use by torch",
+		[GT_TOTAL_IN_USE] = "in use",
+	};
+	char *name = gt_xasprintf("%s, GPU %d of pid %u",
+				  ever ? "allocated in the whole run" : now[total],
+				  place->lane->device, place->trace->header.pid);
 
 	gt_json_put(file, name);
 	free(name);
@@ -65,7 +71,7 @@ static void put_profile(const struct gt_export *export, const struct gt_export_p
 	uint64_t sum = 0;
 
 	fputs("{\"type\":\"sampled\",\"name\":", file);
-	put_name(file, place, ever);
+	put_name(file, place, export->total, ever);
 	fputs(",\"unit\":\"bytes\",\"samples\":[", file);
 	for (size_t i = 0; i < samples->count; i++) {
 		const struct gt_sample *sample = &samples->samples[i];
