@@ -21,7 +21,7 @@ $(O)/tests/answers/lives: tests/answers/lives.c $(ANSWERS_LIB)
 
 # Faults without PyTorch.
 ANSWERS := $(O)/tests/answers
-ANSWERS_PROGS := $(if $(CUDA13),$(ANSWERS)/leak $(ANSWERS)/async)
+ANSWERS_PROGS := $(if $(CUDA13),$(ANSWERS)/leak $(ANSWERS)/async $(ANSWERS)/pinned)
 
 $(ANSWERS)/%: tests/answers/%.c $(O)/sim/libcuda.so.1
 	$(call say,CC,$@)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Planted faults: a command, and what its first line must say. Programs: faults.py, leak.c, async.c.
+"""Planted faults: a command, and what its first line must say. Programs: faults.py, leak.c, async.c, pinned.c.
 
 A row is one fault. `line`: the text of the planted line, which its answer must name; None: the cause
 has no line of its own (another program's memory). `traces`: the command gets the folder of all
@@ -53,6 +53,8 @@ FAULTS = {
     "other_process": oom("other-process", "pid 4711 holds 6000 MiB", "8G", line=False,
                          more={"GT_SIM_OTHERS": "4711:6000"}),
     "library_leak": Fault("oom", "growth", "24 MiB more per call", everyday=True, source="leak.c"),
+    "pinned_buffers": Fault("oom", "host-memory", "Out of host memory: 64 MiB could not be pinned", everyday=True,
+                            source="pinned.c", more={"GT_SIM_HOST_CAPACITY": "1G"}),
     "async_pool": Fault("oom", "pool-cache", "the driver's pools keep", everyday=True, source="async.c"),
     "graph_pools": oom("pool-cache", "pools of CUDA graphs keep", "8G"),
     "caught_oom": oom("held-after-oom", "still held since the one that was caught", "6G"),
@@ -73,7 +75,7 @@ def traced_program(build, name, fault):
     run.tool, run.program = os.path.join(build, "gputrace"), os.path.join(HERE, fault.source)
     run.folder = tempfile.TemporaryDirectory(prefix="gputrace-answers-")
     environment = dict(os.environ, GPUTRACE_DIR=run.folder.name, GT_BUILD=build,
-                       LD_PRELOAD=os.path.join(build, "libgputrace.so"))
+                       LD_PRELOAD=os.path.join(build, "libgputrace.so"), **fault.more)
     run.done = subprocess.run([SIM, program], env=environment, capture_output=True, text=True, timeout=60)
     equal(run.done.returncode, 1, "status of " + name)
     files = [f for f in os.listdir(run.folder.name) if f.endswith(".gtrace")]
@@ -105,6 +107,16 @@ def answer_of(run, fault):
     equal(sum(r["bytes"] for r in answer["rows"]), answer["device_total"], "sum of the ledger")
     expect(row["idle"], "the first row is no idle context: %r" % row)
     return row["kind"], int(row["key"].split(" ")[0].rsplit(":", 1)[1]), answer
+
+
+def check_calls(run, answer):
+    """Without steps growth says what oom says: by calls."""
+    calls = run.json("growth")["devices"][0]["calls"]
+    evidence, = [e for e in answer["verdict"]["evidence"] if e.get("rule") == "kept-by-call"]
+    equal([calls[k] for k in ("bytes_per_call", "calls", "freed")],
+          [evidence[k] for k in ("bytes_per_call", "calls", "freed")], "calls")
+    expect(run.first_line("growth").startswith("Grows 24 MiB per call of leak.c:"), run.first_line("growth"))
+    equal(run.first_line("growth").split(" call of ")[1], run.first_line("oom").split(" call of ")[1], "the line")
 
 
 def check_segments(run, answer):
@@ -175,6 +187,8 @@ def check_fault(build, name):
         expect(named, "line %d is not named: %r, where %r" % (line, first, where))
     if name == "fragmentation":
         check_segments(run, answer)
+    if name == "library_leak":
+        check_calls(run, answer)
     if fault.command == "oom":
         check_remedies(run, answer)
     check_screens(run, name)

@@ -86,6 +86,40 @@ def two_processes(bench, paths):
     equal([row[1:3] for row in arrow], [[str(tightest[2]), str(tightest[1])]], "the row to act on")
 
 
+def nth_refusal(bench, path):
+    """--nth N explains line N of errors: the request that was granted later, or the last; not one more."""
+    listed = bench.json("errors", path)["errors"]
+    equal([e["outcome"] for e in listed], ["granted on retry", "fatal"], "outcomes")
+    for n, wanted in enumerate(listed, 1):
+        got = bench.json("oom", "--nth", str(n), path)
+        equal((got["oom"], got["outcome"], got["request"]["bytes"]),
+              (True, ["recovered", "fatal"][n - 1], wanted["requested"]), "refusal %d" % n)
+    plain_answer, second = bench.text("oom", path), bench.text("oom", "--nth", "2", path)
+    equal(second.splitlines()[:3], plain_answer.splitlines()[:3], "the last one is the one that is explained")
+    first = bench.text("oom", "--nth", "1", path)
+    expect("evaluate" in first and "evaluate" not in second.splitlines()[1], first)
+    done = bench.gputrace("oom", "--nth", "3", path)
+    equal((done.returncode, b"errors lists fewer" in done.stderr), (2, True), "the third of two")
+    equal(bench.gputrace("oom", "--nth", "0", path).returncode, 2, "there is no line 0")
+
+
+def of_a_rank(bench, path):
+    """--rank keeps the processes with that RANK: the failure of another one is not theirs."""
+    folder = os.path.join(bench.dir, "ranks")
+    os.mkdir(folder)
+    traces = {0: bench.trace("rank0", [bench.program("traffic"), "3", "4"], RANK="0"),
+              3: bench.trace("rank3", [bench.program("oom")], RANK="3")}
+    for trace in traces.values():
+        os.rename(trace, os.path.join(folder, os.path.basename(trace)))
+    equal(bench.json("oom", folder)["oom"], True, "of all")
+    equal(bench.json("oom", "--rank", "3", folder)["oom"], True, "of the one that failed")
+    equal(bench.json("oom", "--rank", "0", folder)["oom"], False, "of the other")
+    equal([len(bench.json("summary", *rank, folder)["processes"]) for rank in ((), ("--rank", "3"))], [2, 1], "processes")
+    done = bench.gputrace("oom", "--rank", "7", folder)
+    equal((done.returncode, b"no process had RANK=7" in done.stderr), (2, True), "a rank that is not there")
+    equal(bench.gputrace("oom", "--rank", "7", path).returncode, 2, "a trace without a rank")
+
+
 # ---- numbers ---------------------------------------------------------------------------------------
 
 def table_numbers(text, column):
@@ -473,6 +507,8 @@ def main():
     bench.case("timeline", timeline, large)
     bench.case("at-time", at_time, small)
     bench.case("oom", oom, failed)
+    bench.case("oom-nth", nth_refusal, failed)
+    bench.case("oom-rank", of_a_rank, failed)
     bench.case("oom-others", others, None)
     bench.case("json-documented", documented, [failed, two])
     bench.case("json-promised", promised, failed)

@@ -98,6 +98,15 @@ static void print_answer(struct gt_out *out, const struct refusals *all)
 		all->count, all->count > 1 ? "s" : "", all->recovered, all->caught, all->other);
 }
 
+/* What the host refused to pin is of no GPU. */
+static void add_device(struct gt_table *table, int device)
+{
+	if (device < 0)
+		gt_table_unknown(table);
+	else
+		gt_table_number(table, device);
+}
+
 static void print_table(struct gt_out *out, const struct refusals *all)
 {
 	static const struct gt_field fields[] = {
@@ -120,7 +129,7 @@ static void print_table(struct gt_out *out, const struct refusals *all)
 		gt_table_row(table, 0, 0, strcmp(refusal->outcome, "fatal") == 0 ? GT_ROW_ACT : 0);
 		gt_table_text(table, refusal->where);
 		gt_table_pid(table, trace);
-		gt_table_number(table, trace->lanes[refusal->lane_index].device);
+		add_device(table, trace->lanes[refusal->lane_index].device);
 		if (refusal->step)
 			gt_table_number(table, (int64_t)refusal->step);
 		else

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cmd/session.h"
+#include "model/calls.h"
 #include "model/xalloc.h"
 #include "out/json.h"
 #include "out/table.h"
@@ -74,13 +75,52 @@ const struct gt_grower *gt_first_grower(const struct gt_growth *growth)
 									   : NULL;
 }
 
+/* ---- calls, where there are no steps ------------------------------------------------------------- */
+
+static bool has_steps(const struct gt_answers *answers)
+{
+	return answers && answers->steps.source != GT_STEPS_NONE;
+}
+
+/* As oom counts them, up to the request that ended the run; site 0: nothing grows, or steps tell. */
+static struct gt_calls calls_of(const struct gt_place *place, const struct gt_answers *answers)
+{
+	const struct gt_trace *trace = place->input->trace;
+	const struct gt_report *last = NULL;
+
+	if (has_steps(answers))
+		return (struct gt_calls){0};
+	for (size_t i = 0; i < trace->report_count; i++)
+		if (trace->reports[i].lane == place->lane->lane &&
+		    trace->reports[i].outcome == GT_OUTCOME_PENDING)
+			last = &trace->reports[i];
+	return gt_calls_of(trace, answers, place->lane_index, 0, last);
+}
+
+static void print_calls(struct gt_out *out, const struct gt_place *place,
+			const struct gt_calls *calls)
+{
+	char *where = gt_where_text(place->input, &place->lane->site_defs[calls->site]);
+	char slope[GT_SIZE_TEXT], kept[GT_SIZE_TEXT], device[GT_DEVICE_TEXT];
+
+	gt_line(out, GT_BOLD, "Grows %s per call of %s.", gt_size_text(calls->per_call, slope),
+		where);
+	gt_line(out, GT_PLAIN,
+		"%s   no steps found, so calls are counted: %llu calls kept %s, %llu blocks freed",
+		gt_device_text(place->lane->device, device), (unsigned long long)calls->count,
+		gt_size_text(calls->bytes, kept), (unsigned long long)calls->freed);
+	free(where);
+}
+
 static void print_none(struct gt_out *out, const struct gt_answers *answers,
 		       const struct gt_growth *growth)
 {
 	char low[GT_SIZE_TEXT], high[GT_SIZE_TEXT];
 
-	if (!answers || answers->steps.source == GT_STEPS_NONE)
-		gt_line(out, GT_BOLD, "No steps found, so growth per step cannot be said.");
+	if (!has_steps(answers))
+		gt_line(out, GT_BOLD,
+			"No steps found, and no call of which nearly every block is kept while "
+			"others go.");
 	else if (!growth->enough)
 		gt_line(out, GT_BOLD, "%zu steps are too few to tell growth from warm-up (10 do).",
 			answers->steps.count);
@@ -190,7 +230,13 @@ static void print_text(struct gt_out *out, const struct gt_place *place,
 	char device[GT_DEVICE_TEXT];
 
 	if (!first) {
-		print_none(out, answers, growth);
+		struct gt_calls calls = calls_of(place, answers);
+
+		if (calls.site)
+			print_calls(out, place, &calls);
+		else
+			print_none(out, answers, growth);
+		gt_calls_clear(&calls);
 		print_caches(out, place->input, growth);
 		gt_print_loss(out, place->input->trace);
 		return;
@@ -240,18 +286,38 @@ json_t *gt_json_grower(struct gt_input *input, const struct gt_growth *growth,
 							 grower->site->python)));
 }
 
+/* null: none, or steps tell. */
+static json_t *json_calls(const struct gt_place *place)
+{
+	struct gt_calls calls = calls_of(place, gt_input_answers(place->input));
+	json_t *object = json_null();
+	char *where;
+
+	if (calls.site) {
+		where = gt_where_text(place->input, &place->lane->site_defs[calls.site]);
+		object = json_pack("{s:I, s:I, s:I, s:I, s:o}", "bytes_per_call",
+				   (json_int_t)calls.per_call, "calls", (json_int_t)calls.count,
+				   "freed", (json_int_t)calls.freed, "bytes",
+				   (json_int_t)calls.bytes, "where", gt_json_name(where));
+		free(where);
+	}
+	gt_calls_clear(&calls);
+	return object;
+}
+
 static json_t *json_place(const struct gt_place *place, const struct gt_growth *growth)
 {
-	json_t *sites = json_array();
+	json_t *sites = json_array(), *calls = json_calls(place);
+	bool grows = gt_first_grower(growth) || json_is_object(calls);
 
 	for (size_t i = 0; i < growth->count; i++)
 		json_array_append_new(sites,
 				      gt_json_grower(place->input, growth, &growth->growers[i]));
-	return json_pack(
-		"{s:o, s:o, s:b, s:f, s:I, s:b, s:o}", "pid", gt_json_pid(place->input->trace),
-		"device", gt_json_ordinal(place->lane->device), "grows",
-		gt_first_grower(growth) != NULL, "slope_bytes_per_step", growth->slope, "bytes",
-		(json_int_t)growth->bytes, "enough_steps", growth->enough, "sites", sites);
+	return json_pack("{s:o, s:o, s:b, s:f, s:I, s:b, s:o, s:o}", "pid",
+			 gt_json_pid(place->input->trace), "device",
+			 gt_json_ordinal(place->lane->device), "grows", grows,
+			 "slope_bytes_per_step", growth->slope, "bytes", (json_int_t)growth->bytes,
+			 "enough_steps", growth->enough, "sites", sites, "calls", calls);
 }
 
 static void json(struct gt_out *out, const struct gt_places *places)

@@ -360,8 +360,10 @@ static void print_table(struct gt_out *out, const struct failure *failure, enum 
 			size_t other_lines)
 {
 	struct gt_field fields[GT_HOLDERS_FIELDS];
-	char *title = gt_xasprintf("On the device then, %s (%s)", gt_by_text(by),
-				   gt_rows_level(&failure->rows));
+	char *title = gt_xasprintf("%s then, %s (%s)",
+				   failure->lane->device == GT_DEVICE_HOST ? "Pinned on the host"
+									   : "On the device",
+				   gt_by_text(by), gt_rows_level(&failure->rows));
 	struct gt_table *table;
 
 	gt_holders_fields(fields, title, false);

@@ -2,7 +2,7 @@
 /*
  * See calls.h. A program that fills the device with what it needs calls the same line over and over,
  * too; what tells a leak from it is that work goes on in between: other blocks come and go, and the
- * request that failed was made before. Called from verdict.c.
+ * request that failed was made before. Called from verdict.c and cmd/growth.c.
  */
 #include "model/calls.h"
 
@@ -37,7 +37,7 @@ static void count(struct tally *tally, const struct gt_event *event, uint64_t fr
 }
 
 static struct tally *tallies_of(const struct gt_trace *trace, size_t lane_index, uint64_t from,
-				const struct gt_report *report)
+				uint64_t to)
 {
 	const struct gt_trace_lane *lane = &trace->lanes[lane_index];
 	struct tally *tallies = gt_xcalloc(lane->site_count + 1, sizeof(*tallies));
@@ -45,7 +45,7 @@ static struct tally *tallies_of(const struct gt_trace *trace, size_t lane_index,
 	const struct gt_event *event;
 	uint64_t frees = 0;
 
-	while ((event = gt_cursor_next(cursor, NULL)) && event->seq <= report->seq) {
+	while ((event = gt_cursor_next(cursor, NULL)) && event->seq <= to) {
 		if (event->seq <= from || !(gt_site_mask(lane, event->site) & GT_MASK_IN_USE))
 			continue;
 		count(&tallies[event->site], event, frees);
@@ -56,13 +56,13 @@ static struct tally *tallies_of(const struct gt_trace *trace, size_t lane_index,
 }
 
 /* Nearly nothing given back, work in between, and still going on. */
-static bool grows(const struct tally *tally, const struct gt_report *report)
+static bool grows(const struct tally *tally, uint64_t to)
 {
 	uint64_t span = tally->last - tally->first;
 
 	return tally->births >= FEWEST && tally->deaths * 10 <= tally->births &&
 	       (tally->frees_last - tally->frees_first) * 2 >= tally->births &&
-	       report->seq - tally->last <= 4 * span / tally->births + FEWEST;
+	       to - tally->last <= 4 * span / tally->births + FEWEST;
 }
 
 /* What a model is made of is kept on purpose, block after block. */
@@ -123,13 +123,14 @@ struct gt_calls gt_calls_of(const struct gt_trace *trace, const struct gt_answer
 			    size_t lane_index, uint64_t from, const struct gt_report *report)
 {
 	const struct gt_trace_lane *lane = &trace->lanes[lane_index];
-	struct tally *tallies = tallies_of(trace, lane_index, from, report);
+	const uint64_t to = report ? report->seq : lane->seq;
+	struct tally *tallies = tallies_of(trace, lane_index, from, to);
 	bool *kept = static_sites(lane, answers, lane_index);
 	struct gt_calls calls = {.sites = gt_xcalloc(lane->site_count + 1, sizeof(bool))};
-	bool called = was_called(lane, tallies, report);
+	bool called = !report || was_called(lane, tallies, report);
 
 	for (uint32_t s = 1; called && s < lane->site_count; s++) {
-		calls.sites[s] = !kept[s] && grows(&tallies[s], report);
+		calls.sites[s] = !kept[s] && grows(&tallies[s], to);
 		if (calls.sites[s] && (!calls.site || tallies[s].bytes > tallies[calls.site].bytes))
 			calls.site = s;
 	}

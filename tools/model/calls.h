@@ -19,7 +19,7 @@ struct gt_calls {
 
 /*
  * Of the lane's events after seq `from` and up to a refused request, which must itself be one of the
- * loop. answers (may be NULL) name what is no growth: weights, gradients, optimizer state.
+ * loop; NULL: up to the end. answers (may be NULL) name what is no growth: weights, gradients, optimizer state.
  */
 struct gt_calls gt_calls_of(const struct gt_trace *trace, const struct gt_answers *answers,
 			    size_t lane_index, uint64_t from, const struct gt_report *report);

@@ -7,6 +7,7 @@
  */
 #include "sim.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -56,6 +57,19 @@ static CUresult add_host(void *base, size_t size, struct CUctx_st *ctx, unsigned
 	return CUDA_SUCCESS;
 }
 
+/* GT_SIM_HOST_CAPACITY: what can be pinned in all, by one thread at a time. */
+static bool has_room(size_t size)
+{
+	const size_t capacity = sim_parse_size(getenv("GT_SIM_HOST_CAPACITY"), SIZE_MAX);
+	size_t pinned = 0;
+
+	pthread_mutex_lock(&sim.lock);
+	for (const struct host *host = hosts; host; host = host->next)
+		pinned += host->size;
+	pthread_mutex_unlock(&sim.lock);
+	return pinned <= capacity && size <= capacity - pinned;
+}
+
 CUresult CUDAAPI cuMemHostAlloc(void **ptr, size_t size, unsigned int flags)
 {
 	struct CUctx_st *ctx;
@@ -67,6 +81,8 @@ CUresult CUDAAPI cuMemHostAlloc(void **ptr, size_t size, unsigned int flags)
 		return rc;
 	if (!ptr || !size)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (!has_room(size))
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (base == MAP_FAILED)
 		return CUDA_ERROR_OUT_OF_MEMORY;
