@@ -435,8 +435,11 @@ void gt_put_csv_text(FILE *file, const char *text)
 		return;
 	}
 	putc('"', file);
-	for (; *text; text++)
-		fprintf(file, *text == '"' ? "\"\"" : "%c", *text);
+	for (; *text; text++) {
+		if (*text == '"')
+			putc('"', file);
+		putc(*text, file);
+	}
 	putc('"', file);
 }
 
