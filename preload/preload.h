@@ -116,8 +116,9 @@ extern uint32_t gt_state_pid; /* who wrote it, where there is no such page: 0 = 
 /* Is it on in this very process? Starts nothing. */
 static inline bool gt_started(void)
 {
-	return gt_load(gt_load(&gt_state)) == GT_ON &&
-	       (gt_likely(!gt_state_pid) || gt_state_pid == (uint32_t)gt_pid());
+	uint32_t now = gt_load(gt_load(&gt_state)), pid = gt_load_relaxed(&gt_state_pid);
+
+	return now == GT_ON && (gt_likely(!pid) || pid == (uint32_t)gt_pid());
 }
 /* Changes in a forked child: what a thread caches of the file (ids) is void when it has changed. */
 extern uint32_t gt_epoch;

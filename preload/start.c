@@ -275,7 +275,7 @@ static void use_fork_page(void)
 {
 	uint32_t *page = gt_fork_page();
 
-	gt_state_pid = page ? 0 : (uint32_t)gt_pid();
+	gt_store_relaxed(&gt_state_pid, page ? 0 : (uint32_t)gt_pid());
 	if (page)
 		gt_store(&gt_state, page);
 }
@@ -294,7 +294,7 @@ static enum gt_state begin(void)
 	else
 		use_fork_page();
 	gt_store(&gt_epoch, gt_epoch + 1);
-	gt_unsaid = false;
+	gt_store_relaxed(&gt_unsaid, false);
 	say_bad_option();
 	if (!open_file())
 		return GT_OFF;
@@ -315,7 +315,8 @@ static bool start(void)
 	if (gt_load(gt_state) == GT_IDLE) {
 		enum gt_state now = begin();
 
-		gt_state_pid = gt_state_pid ? (uint32_t)gt_pid() : 0;
+		if (gt_state_pid)
+			gt_store_relaxed(&gt_state_pid, (uint32_t)gt_pid());
 		gt_store(gt_state, (uint32_t)now);
 		first = now == GT_ON;
 	}
@@ -332,9 +333,9 @@ static bool start(void)
 
 bool gt_recording(void)
 {
-	uint32_t now = gt_load(gt_load(&gt_state));
+	uint32_t now = gt_load(gt_load(&gt_state)), pid = gt_load_relaxed(&gt_state_pid);
 
-	if (gt_unlikely(gt_state_pid && gt_state_pid != (uint32_t)gt_pid())) {
+	if (gt_unlikely(pid && pid != (uint32_t)gt_pid())) {
 		gt_store(gt_state, GT_IDLE);
 		now = GT_IDLE;
 	}

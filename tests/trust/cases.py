@@ -354,6 +354,24 @@ def case_threads_driver_waits():
         equal(harness.calls_recorded(d).popitem()[1], (6001, 6001), "calls")
 
 
+RACE = "WARNING: ThreadSanitizer"
+
+
+def case_threads_race_detector():
+    """Real traffic on a library built with it: no report names a file of ours."""
+    traffic = program("tsan/traffic")
+    runs = [[traffic, "--events", "3000", "--threads", "4", "--devices", "2"]] * (5 if FULL else 1) + \
+        [[program("tsan/victim"), *words.split()] for words in ("threads 100", "cancel 20", "late 50", "fork-busy 3")]
+    for words in runs:
+        with folder(GPUTRACE_RING="256K", TSAN_OPTIONS="exitcode=66 die_after_fork=0") as (d, env):
+            status, _, err = run(env, program("tsan/libgputrace.so"), *words)
+            check(base.traces(d), "nothing was recorded")
+        reports = [r for r in err.decode(errors="replace").split(RACE)[1:] if " preload/" in r]
+        equal(reports[:1], [], f"reports of {os.path.basename(words[0])} {words[1]}")
+        equal(status, 0, "status")
+        tally.tries += 1
+
+
 # ---- neighbours ----------------------------------------------------------------------------------
 
 def beside(*names):

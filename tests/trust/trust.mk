@@ -5,7 +5,7 @@
 
 CHECKS += trust
 TRUST	:= $(O)/tests/trust
-TRUST_BIN := $(if $(CUDA13),$(TRUST)/victim $(TRUST)/victim-ubsan $(TRUST)/blocked $(COVERAGE)/libcheckpoint.so)
+TRUST_BIN := $(if $(CUDA13),$(TRUST)/victim $(TRUST)/victim-ubsan $(TRUST)/blocked $(COVERAGE)/libcheckpoint.so $(addprefix $(TRUST)/tsan/,libgputrace.so victim traffic))
 TRUST_ENV = O=$(O) CC=$(CC) MAKE="$(MAKE)"
 
 .PHONY: check-trust trust trust-quick soak fuzz fuzz-symbols fuzz-replay
@@ -55,6 +55,24 @@ $(TRUST)/victim $(TRUST)/victim-ubsan: tests/trust/victim.c $(O)/sim/libcuda.so.
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS_ALL) $(if $(findstring ubsan,$@),-fsanitize=undefined -fno-sanitize-recover=undefined) -rdynamic -o $@ $< $(O)/sim/libcuda.so.1 -pthread
+
+# The library as a race detector wants it: its own look-up comes before the detector is ready, so without dlsym.
+TSAN_OBJ := $(LIB_SRC:preload/%=$(TRUST)/tsan/%.o)
+$(TRUST)/tsan/%.o: preload/% $(wildcard preload/*.h include/gputrace/*.h) preload/hooks.def
+	@mkdir -p $(@D)
+	$(call say,CC,$< (tsan))
+	$(Q)$(CC) -std=gnu11 -O1 -g -w -Iinclude $(PRELOAD_CFLAGS) -fsanitize=thread -c -o $@ $<
+
+$(TRUST)/tsan/libgputrace.so: $(TSAN_OBJ) $(P)/exports.map
+	$(call say,LD,$@)
+	$(Q)sed 's/\bdl[a-z]*;//g' $(P)/exports.map >$@.map
+	$(Q)$(CC) -shared -Wl,-z,now,-Bsymbolic-functions,--version-script=$@.map -fsanitize=thread -o $@ $(TSAN_OBJ) -l:libzstd.a
+
+$(TRUST)/tsan/victim $(TRUST)/tsan/traffic: $(TRUST)/tsan/%: $(O)/sim/libcuda.so.1
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) -fsanitize=thread -rdynamic -isystem $(CUDA13) -o $@ \
+		$(firstword $(wildcard tests/trust/$*.c tests/prog/$*.c)) $< -pthread
 
 $(TRUST)/blocked: tests/trust/blocked.c $(TRUST)/wait/libcuda.so.1
 	$(call say,CC,$@)
