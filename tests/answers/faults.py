@@ -25,12 +25,8 @@ def mlp(width=1024):
 
 
 def start_worker(name):
-    """A process of its own, waited for until it says that it has begun; it ends with its input.
-
-    Of which only the kernel closes the last copy: it lives as long as this process does, however slow.
-    """
+    """A process of its own, waited for until it says that it has begun; it ends with its input."""
     worker = subprocess.Popen([sys.executable, __file__, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    os.dup(worker.stdin.fileno())
     worker.stdout.readline()
     return worker
 
@@ -169,7 +165,8 @@ def shape_cache():
 
 
 def idle_context():
-    start_worker("idle_worker")
+    worker = start_worker("idle_worker")
+    os.dup(worker.stdin.fileno())  # which the kernel closes last: the worker outlives this interpreter
     train(6)
 
 
