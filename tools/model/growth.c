@@ -384,11 +384,22 @@ static bool is_users(const struct gt_frame *frame)
 	       !strstr(frame->function, "<module>");
 }
 
-static bool has_line(const struct gt_features *features, const struct gt_frame *frame)
+static bool same_line(const struct gt_frame *a, const struct gt_frame *b)
 {
-	for (uint32_t i = 0; i < features->frame_count; i++)
-		if (features->frames[i]->file == frame->file &&
-		    features->frames[i]->line == frame->line)
+	return a->file == b->file && a->line == b->line;
+}
+
+/* Whether a stack comes to the line of a frame of another stack by other calls. */
+static bool comes_otherwise(const struct gt_features *features, const struct gt_features *to,
+			    uint32_t index)
+{
+	uint32_t alike = 0;
+
+	while (alike <= index && alike < features->frame_count &&
+	       same_line(features->frames[alike], to->frames[alike]))
+		alike++;
+	for (uint32_t i = alike; alike <= index && i < features->frame_count; i++)
+		if (same_line(features->frames[i], to->frames[index]))
 			return true;
 	return false;
 }
@@ -402,9 +413,12 @@ static bool is_grower(const struct gt_growth *growth, const struct gt_site_def *
 	return false;
 }
 
-/* Whether some site that does not grow goes through the line too. */
+/*
+ * Whether some site that does not grow goes through the line too, called from elsewhere: then the
+ * line is not to blame, but the one that called it for what grows.
+ */
 static bool is_shared(const struct gt_answers *answers, const struct gt_growth *growth,
-		      const struct gt_frame *frame)
+		      const struct gt_features *grower, uint32_t index)
 {
 	const struct gt_story *story = answers->story;
 	uint32_t before = 0;
@@ -416,7 +430,7 @@ static bool is_shared(const struct gt_answers *answers, const struct gt_growth *
 		if (features->id == before || life->died >= answers->steps.end)
 			continue;
 		before = features->id;
-		if (has_line(features, frame) &&
+		if (comes_otherwise(features, grower, index) &&
 		    !is_grower(growth, &story->trace->lanes[life->lane].site_defs[life->site]))
 			return true;
 	}
@@ -436,7 +450,7 @@ const struct gt_frame *gt_growth_frame(const struct gt_answers *answers,
 			continue;
 		if (!innermost)
 			innermost = frame;
-		if (!is_shared(answers, growth, frame))
+		if (!is_shared(answers, growth, grower->features, i))
 			return frame;
 	}
 	if (innermost || !grower->features->frame_count)

@@ -42,8 +42,8 @@ struct gt_growth gt_growth_of(const struct gt_answers *answers, size_t lane_inde
 void gt_growth_clear(struct gt_growth *growth);
 
 /*
- * The frame of a grower that tells it from innocent sites: the innermost whose line no other site
- * has that does not grow; outwards from a helper that everybody calls. NULL = no Python frames.
+ * The frame of a grower that tells it from innocent sites: the innermost whose line no site
+ * that does not grow comes to by other calls; outwards from a helper that everybody calls. NULL = no Python frames.
  */
 const struct gt_frame *gt_growth_frame(const struct gt_answers *answers,
 				       const struct gt_growth *growth,
