@@ -4,8 +4,9 @@
  *
  * As a program: threads allocate through the driver while others load and unload a library whose
  * constructor and destructor do so too, that is with the loader's lock held. -DLIBRARY makes the
- * library. -DALLOCATOR makes an allocator to preload whose lock is held while it asks the loader, and
- * that counts who calls it from inside libgputrace.so: on its way out it says "inside N" on stderr.
+ * library. -DALLOCATOR makes an allocator to preload with a lock, which counts who calls it from inside
+ * libgputrace.so: on its way out it says "inside N" on stderr. It asks the loader where that is at
+ * its first call only: later, with its lock held, it would wait for a dlclose that waits for it.
  * Last line of the program as of reach.c.
  */
 #include <dlfcn.h>
@@ -43,7 +44,8 @@ static int find(struct dl_phdr_info *info, size_t size, void *arg)
 static void called(const void *pc)
 {
 	pthread_mutex_lock(&lock);
-	dl_iterate_phdr(find, NULL);
+	if (!end)
+		dl_iterate_phdr(find, NULL);
 	inside += (uintptr_t)pc >= start && (uintptr_t)pc < end;
 	pthread_mutex_unlock(&lock);
 }
