@@ -7,7 +7,7 @@ CHECKS += python
 DEPS += python3-pip libcriterion-dev
 
 PYTHON_TEST := $(O)/tests/python
-PYLIB_SRC := $(addprefix preload/,os.c options.c elf.c intern.c py_check.c py_code.c py_find.c \
+PYLIB_SRC := $(addprefix preload/,os.c options.c redact.c elf.c intern.c py_check.c py_code.c py_find.c \
 	     py_layout.c py_line.c py_nodes.c py_walk.c py_watch.c stack_python.c)
 PYLIB_OBJ := $(PYLIB_SRC:preload/%=$(P)/%.o)
 
