@@ -199,7 +199,7 @@ def main():
     small = Once(train, bench, "b4", program, "--batch", "4", "--steps", "4")
     large = Once(train, bench, "b8", program, "--batch", "8", "--steps", "4")
     there = Once(train, bench, "there", other, "--batch", "4", "--steps", "4")
-    old = Once(train, bench, "old", program, "--batch", "4", "--steps", "4", TORCH="2.6.0")
+    old = Once(train, bench, "old", program, "--batch", "4", "--steps", "4", TORCH="2.6.0", TORCH_MADE="1")
     none = Once(train, bench, "none", program, "--batch", "4", "--steps", "3",
                 PYTORCH_NO_CUDA_MEMORY_CACHING="1")
     mlp = os.path.join(TESTS, "answers", "train.py")

@@ -364,7 +364,7 @@ def train(name, *options, version=None, traced=False, **more):
     out = "%s/torch-%s" % (WORK, name)
     environment = dict(os.environ, GT_BUILD=BUILD, GPUTRACE_QUIET="1", **more)
     if version:
-        environment["TORCH"] = version
+        environment.update(TORCH=version, TORCH_MADE="" if os.environ.get("FULL") else "1")
     if traced:
         os.makedirs(out, exist_ok=True)
         for old in os.listdir(out):
