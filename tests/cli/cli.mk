@@ -14,5 +14,5 @@ TOOL_SANITIZERS := address,undefined
 
 .PHONY: check-damaged
 check-damaged: all
-	$(Q)$(MAKE) -s O=$(TOOL_SAN) SAN=$(or $(SAN),$(TOOL_SANITIZERS)) $(TOOL_SAN)/gputrace
+	$(Q)$(MAKE) -s -j$(shell nproc) O=$(TOOL_SAN) SAN=$(or $(SAN),$(TOOL_SANITIZERS)) $(TOOL_SAN)/gputrace
 	$(Q)$(PYTHON) tests/cli/damaged.py $(O) $(TOOL_SAN)/gputrace
