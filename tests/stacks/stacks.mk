@@ -1,7 +1,7 @@
 # Native stack capture against libgcc and libunwind: the library's own objects with a recorder that
 # keeps definitions in memory.
 
-CHECKS += unwind unwind-mutants unwind-trace unwind-torch
+CHECKS += unwind unwind-trace unwind-torch
 DEPS += libunwind8
 T_STACKS := $(O)/stacks
 STACK_OBJ := $(patsubst %,$(P)/%.c.o,stack_native unwind_own unwind_cfi unwind_other modules sites redact \
