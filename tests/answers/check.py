@@ -4,8 +4,13 @@
 
 usage: check.py BUILD [--all] [--write] [CASE...]
 
---all: every row of the tables, not the everyday ones; --write: golden texts are taken from this run
+--all: every row of the tables, not the everyday ones; --write: golden texts are taken from this run.
+Two cases run at a time, each in a process of its own; what they record makes the tables at the end.
 """
+import concurrent.futures
+import contextlib
+import io
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -19,21 +24,10 @@ import programs_check
 import screens_check
 import stacks_check
 import unseen_check
-from harness import Failed, PYTHON, Skipped, Traced, equal, expect
+from harness import Failed, PYTHON, RECORDS, Skipped
 
 
-def check_healthy(build):
-    traced = Traced(build, "faults.py", "healthy")
-    growth = traced.json("growth")
-    equal([s for s in growth["sites"] if s["kind"] != "cache"], [], "growing sites")
-    equal(growth["devices"][0]["enough_steps"], True, "enough steps")
-    expect(traced.first_line("growth").startswith("No growth"), traced.first_line("growth"))
-    equal(traced.json("oom")["oom"], False, "oom")
-    equal(len(traced.json("steps")["steps"]), 14, "steps")
-
-
-CASES = {"healthy": (True, check_healthy)}
-CASES.update(planted.CASES)
+CASES = dict(planted.CASES)
 CASES.update(mlp.CASES)
 CASES.update(loops_check.CASES)
 CASES.update(growing_check.CASES)
@@ -43,29 +37,59 @@ CASES.update(screens_check.CASES)
 CASES.update(programs_check.CASES)
 
 
+# Of what the cases recorded under the name.
+TABLES = {"faults": planted.judge_table, "healthy": growing_check.judge_table}
+
+
 def cpu():
-    """Seconds of processor time of all programs that have ended."""
-    times = os.times()
-    return times.children_user + times.children_system
+    """Seconds of processor time of this process and of all its programs that have ended."""
+    return sum(os.times()[:4])
+
+
+def judge(name, test, *args):
+    """Runs the test and prints its line; whether it did not fail."""
+    try:
+        test(*args)
+        print("ok", name)
+    except Skipped as why:
+        print("skip %s: %s" % (name, why))
+    except Failed as failed:
+        print("not ok %s: %s" % (name, failed))
+        return False
+    except Exception:  # a broken test is a failed test
+        print("not ok %s: %s" % (name, traceback.format_exc().replace("\n", "; ")))
+        return False
+    return True
 
 
 def run_case(name, build):
+    """In a worker: (whether it is good, what it printed, what it recorded, seconds of processor time)."""
+    _, test, *args = CASES[name]
     before = cpu()
-    try:
-        _, test, *args = CASES[name]
-        test(build, *args)
-        print("ok", name, flush=True)
-    except Skipped as why:
-        print("skip %s: %s" % (name, why), flush=True)
-    except Failed as failed:
-        print("not ok %s: %s" % (name, failed), flush=True)
-        return False
-    except Exception:  # a broken test is a failed test
-        print("not ok %s: %s" % (name, traceback.format_exc().replace("\n", "; ")), flush=True)
-        return False
-    finally:
-        print("# %s: %.1f s of CPU" % (name, cpu() - before), flush=True)
-    return True
+    RECORDS.clear()
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        good = judge(name, test, build, *args)
+        print("# %s: %.1f s of CPU" % (name, cpu() - before))
+    return good, printed.getvalue(), list(RECORDS), cpu() - before
+
+
+def run_cases(names, build):
+    """How many are good, and the records and the processor time of all."""
+    good, records, seconds = 0, [], 0
+    fork = multiprocessing.get_context("fork")
+    with concurrent.futures.ProcessPoolExecutor(2, fork) as pool:
+        for done in concurrent.futures.as_completed([pool.submit(run_case, n, build) for n in names]):
+            fine, text, rows, spent = done.result()
+            print(text, end="", flush=True)
+            good, records, seconds = good + fine, records + rows, seconds + spent
+    return good, records, seconds
+
+
+def print_tables(records):
+    """Tables that have rows, each a case of its own; (how many are good, how many there are)."""
+    tables = [(name, test, [row for table, row in records if table == name]) for name, test in TABLES.items()]
+    good = [judge(name + "-table", test, sorted(rows)) for name, test, rows in tables if rows]
+    return sum(good), len(good)
 
 
 def main():
@@ -79,9 +103,10 @@ def main():
         for name in names:
             print("skip %s: %s" % (name, ready.stderr.strip().replace("\n", "; ")))
         return 0
-    good = [run_case(name, build) for name in names]
-    print("# %d of %d cases without fault, %.0f s of CPU" % (sum(good), len(good), cpu()), flush=True)
-    return not all(good)
+    good, records, seconds = run_cases(names, build)
+    fine, tables = print_tables(records)
+    print("# %d of %d cases without fault, %.0f s of CPU" % (good + fine, len(names) + tables, seconds))
+    return good + fine != len(names) + tables
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 """Leaks of 1 % and 0.1 % of a step's traffic are found, at their line; healthy programs raise no alarm."""
-from harness import Traced, equal, expect
+from harness import Traced, equal, expect, record
 from programs_check import TABLE, extras
 
 LEAKS = ("fixed", "variable", "pieces", "sometimes", "sometimes-variable")
@@ -9,7 +9,7 @@ FAULTS = {"outputs": "kept-tensors", "validation": "kept-graph", "buffer": "grow
 HEALTHY = [("fixed", 1), ("buckets", 1), ("larger", 1), ("sum", 1), ("copies", 1), ("metric", 1)]
 HEALTHY += [("variable", seed) for seed in range(1, 5)]
 HEALTHY += [(kind, seed) for kind in ("cache", "slow_cache", "queue", "evaluation") for seed in (1, 2, 3)]
-EVERYDAY = {"growth-variable-0.1", "growth-healthy-slow_cache-1"}
+EVERYDAY = {"growth-variable-0.1", "growth-healthy-slow_cache-1", "healthy"}
 
 
 def check_leak(build, kind, percent):
@@ -44,14 +44,33 @@ def check_habit(build, kind, seed):
 
 
 def judge_healthy(traced, name):
+    """No command raises an alarm; a cache that fills is named as one."""
     answer = traced.json("growth")
     alarms = [s for s in answer["sites"] if s["kind"] != "cache"]
     caches = [s for s in answer["sites"] if s["kind"] == "cache"]
-    print("# healthy %-16s %d alarms, %d caches named" % (name, len(alarms), len(caches)))
+    warnings = traced.json("summary")["processes"][0]["warnings"]
+    oom = traced.json("oom")["oom"]
+    record("healthy", name, len(alarms), len(caches), len(warnings), oom)
     equal(alarms, [], "alarms")
     equal(answer["devices"][0]["enough_steps"], True, "enough steps")
-    equal(traced.json("summary")["processes"][0]["warnings"], [], "warnings")
-    equal(traced.json("oom")["oom"], False, "oom")
+    expect(traced.first_line("growth").startswith("No growth"), traced.first_line("growth"))
+    equal(warnings, [], "warnings")
+    equal(oom, False, "oom")
+
+
+def judge_table(rows):
+    print("# %-18s %11s %8s %8s  %s" % ("healthy program", "growth says", "caches", "warnings", "oom says"))
+    for name, alarms, caches, warnings, oom in sorted(rows):
+        print("# %-18s %11d %8d %8d  %s" % (name, alarms, caches, warnings, "OOM" if oom else "none"))
+    wrong = [row[0] for row in rows if row[1] or row[3] or row[4]]
+    print("# %d healthy programs, %d with a false alarm" % (len(rows), len(wrong)))
+    equal(wrong, [], "false alarms")
+
+
+def check_any(build):
+    traced = Traced(build, "faults.py", "healthy")
+    judge_healthy(traced, "faults.py")
+    equal(len(traced.json("steps")["steps"]), 14, "steps")
 
 
 def check_healthy(build, kind, seed):
@@ -71,4 +90,5 @@ CASES.update({"growth-fault-" + kind: (check_habit, kind, 1) for kind in FAULTS}
 CASES.update({"growth-fault-validation-%d" % seed: (check_habit, "validation", seed) for seed in (2, 3)})
 CASES.update({"growth-healthy-%s-%d" % case: (check_healthy, *case) for case in HEALTHY})
 CASES.update({"growth-healthy-" + name: (check_program, name) for name in (*TABLE, "gan")})
+CASES["healthy"] = (check_any,)
 CASES = {name: (name in EVERYDAY, *case) for name, case in CASES.items()}

@@ -26,6 +26,13 @@ def equal(got, wanted, what):
     expect(got == wanted, "%s is %r, not %r" % (what, got, wanted))
 
 
+RECORDS = []  # of this case: (table, row), for the tables that are printed when all cases have run
+
+
+def record(table, *row):
+    RECORDS.append((table, row))
+
+
 class Life:
     """A block of torch's; died is None if it was never freed."""
 
