@@ -1,13 +1,14 @@
-# Figures: prints "name value unit target ok|missed", see tests/bench/run.
+# Figures: prints "name value unit target ok|missed", see tests/bench/run; FIGURES="hook pair" takes some.
 
 BENCH_HOOK := $(O)/bench/hook
 BENCH_PROGRAMS := $(BENCH_HOOK) $(O)/bench/pause
+BENCH_PATTERNS := $(O)/bench/pattern-cuda.so $(O)/bench/pattern-heap.so
 BENCH_STACKS := $(O)/stacks/bench $(O)/stacks/torch_check.so $(O)/tests/python/pylib.so
 BENCH_DRIVER := $(O)/bench/driver/libcuda.so.1
 
 .PHONY: bench bench-quick
-bench bench-quick: all $(BENCH_PROGRAMS) $(O)/bench/recorder $(BENCH_STACKS)
-	$(Q)O=$(O) $(PYTHON) tests/bench/run $(if $(filter bench-quick,$@),--quick)
+bench bench-quick: all $(BENCH_PROGRAMS) $(BENCH_PATTERNS) $(O)/bench/recorder $(BENCH_STACKS)
+	$(Q)O=$(O) $(PYTHON) tests/bench/run $(if $(filter bench-quick,$@),--quick) $(FIGURES)
 
 # Stacks of a long training, by name; a minute to record it.
 .PHONY: bench-symbols
@@ -19,9 +20,14 @@ $(BENCH_PROGRAMS): $(O)/bench/%: tests/bench/%.c $(BENCH_DRIVER)
 	$(call say,CC,$@)
 	$(Q)$(CC) $(CFLAGS_ALL) -D_GNU_SOURCE -o $@ $< $(BENCH_DRIVER)
 
+$(BENCH_PATTERNS): $(O)/bench/pattern-%.so: tests/bench/pattern.c $(BENCH_DRIVER)
+	$(call say,CC,$@)
+	$(Q)$(CC) $(CFLAGS_ALL) -fPIC -shared $(if $(filter cuda,$*),-DCUDA) -o $@ $< \
+		$(if $(filter cuda,$*),$(BENCH_DRIVER)) -pthread
+
 $(BENCH_DRIVER): tests/bench/driver.c
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS_ALL) -fPIC -shared -Wl,-soname,$(@F) -o $@ $<
 
--include $(BENCH_PROGRAMS:=.d)
+-include $(BENCH_PROGRAMS:=.d) $(BENCH_PATTERNS:.so=.d)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A libcuda.so.1 that does next to nothing: one device, one context, addresses that only grow. A call
+ * A libcuda.so.1 that does next to nothing: a context for each of a few devices, addresses that only grow. A call
  * costs a few instructions, so what the hooks add can be measured by subtraction without the cost of a
  * driver, or of a simulated one, in the way. For the programs in this folder and the instruction counts
  * of tests/cost; not a CUDA driver in any other sense.
@@ -12,9 +12,14 @@
 #define BASE  0x7f0000000000ull
 #define ALIGN 512ull
 
+#define DEVICES 8
+
 static uint64_t top;
+static char contexts[DEVICES]; /* only their addresses count */
+static __thread char *current = contexts;
 
 int cuInit(unsigned int flags);
+int cuDeviceGetCount(int *count);
 int cuDevicePrimaryCtxRetain(void **ctx, int device);
 int cuCtxSetCurrent(void *ctx);
 int cuCtxGetCurrent(void **ctx);
@@ -30,26 +35,33 @@ int cuInit(unsigned int flags)
 	return 0;
 }
 
+int cuDeviceGetCount(int *count)
+{
+	*count = DEVICES;
+	return 0;
+}
+
 int cuDevicePrimaryCtxRetain(void **ctx, int device)
 {
-	*ctx = &top;
+	*ctx = contexts + device;
 	return 0;
 }
 
 int cuCtxSetCurrent(void *ctx)
 {
+	current = ctx;
 	return 0;
 }
 
 int cuCtxGetCurrent(void **ctx)
 {
-	*ctx = &top;
+	*ctx = current;
 	return 0;
 }
 
 int cuCtxGetDevice(int *device)
 {
-	*device = 0;
+	*device = current - contexts;
 	return 0;
 }
 

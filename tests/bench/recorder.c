@@ -5,7 +5,11 @@
  * figure.
  *
  *   recorder [PAIRS [SHAPE]]		writes to GPUTRACE_DIR, removes its files
- *   recorder threads T D PAIRS		T threads, each on one of D devices: ns of its own processor time
+ *   recorder threads T D PAIRS		T threads, each on one of D devices: ns of its own processor time,
+ *					and how often one of them had to wait for a lock
+ *   recorder sealing LIVE PAIRS	sealing alone, ns per event that was sealed
+ *
+ * The linker puts the two wrappers here before the library's functions of that name.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -33,6 +37,33 @@ static uint64_t next(uint64_t *x)
 	*x ^= *x >> 7;
 	return *x ^= *x << 17;
 }
+
+/* ---- what is measured inside the library ------------------------------------------------------ */
+
+void __real_gt_ring_seal(struct lane *l);
+void __wrap_gt_ring_seal(struct lane *l);
+void __real_gt_lock_wait(struct gt_lock *lock);
+void __wrap_gt_lock_wait(struct gt_lock *lock);
+
+static double sealing_ns;
+static uint64_t sealed, waits;
+
+void __wrap_gt_ring_seal(struct lane *l)
+{
+	double began = now_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	sealed += l->seq - l->sealed;
+	__real_gt_ring_seal(l);
+	sealing_ns += now_ns(CLOCK_THREAD_CPUTIME_ID) - began;
+}
+
+void __wrap_gt_lock_wait(struct gt_lock *lock)
+{
+	__atomic_fetch_add(&waits, 1, __ATOMIC_RELAXED);
+	__real_gt_lock_wait(lock);
+}
+
+/* ---- traffic ---------------------------------------------------------------------------------- */
 
 static void allocate(int device, uint64_t *block, uint64_t r, uint32_t sites)
 {
@@ -139,7 +170,28 @@ static int threads(unsigned count, int devices, uint64_t each)
 		took += w[i].took;
 	}
 	unlink(gt_file_path);
-	printf("%.1f\n", took / (2.0 * (double)each * count));
+	printf("waits %llu\nns %.1f\n", (unsigned long long)waits,
+	       took / (2.0 * (double)each * count));
+	return 0;
+}
+
+static int sealing(uint32_t live, uint64_t count)
+{
+	uint64_t *blocks = calloc(live, sizeof(*blocks)), x = 88172645463325252ull;
+
+	if (!blocks || !live || !gt_recording())
+		return 2;
+	for (uint32_t i = 0; i < live; i++) {
+		blocks[i] = 0x7f0000000000 + i * PAGES;
+		allocate(0, &blocks[i], next(&x), 100);
+	}
+	pairs(0, blocks, live, 100, count / 10, &x);
+	sealing_ns = 0;
+	sealed = 0;
+	pairs(0, blocks, live, 100, count, &x);
+	unlink(gt_file_path);
+	printf("%.2f\n", sealing_ns / (double)sealed);
+	free(blocks);
 	return 0;
 }
 
@@ -151,6 +203,8 @@ int main(int argc, char **argv)
 
 	if (argc == 5 && !strcmp(argv[1], "threads"))
 		return threads((unsigned)atoi(argv[2]), atoi(argv[3]), strtoul(argv[4], NULL, 0));
+	if (argc == 4 && !strcmp(argv[1], "sealing"))
+		return sealing((uint32_t)strtoul(argv[2], NULL, 0), strtoul(argv[3], NULL, 0));
 	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
 		if (argc > 2 && strtoul(argv[2], NULL, 0) != i)
 			continue;

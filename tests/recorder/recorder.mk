@@ -35,7 +35,8 @@ bench-recorder: $(O)/bench/recorder
 $(O)/bench/recorder: tests/bench/recorder.c tests/recorder/fake.c $(REC_LIB)
 	@mkdir -p $(@D)
 	$(call say,CC,$@)
-	$(Q)$(CC) $(REC_CFLAGS) -o $@ $(filter %.c %.o,$^) -l:libzstd.a -lpthread
+	$(Q)$(CC) $(REC_CFLAGS) -Wl,--wrap=gt_ring_seal,--wrap=gt_lock_wait -o $@ $(filter %.c %.o,$^) \
+		-l:libzstd.a -lpthread
 
 # The tool's reader beside the test's own.
 $(REC)/live: tests/recorder/live.c $(REC_COMMON) $(REC_LIB) \
