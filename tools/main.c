@@ -10,9 +10,8 @@
 #include <unistd.h>
 #include "cmd/cmd.h"
 
-#define FILES		"TRACE|DIR..."
-#define ANY		SIZE_MAX
-#define GT_TOOL_VERSION "0.1"
+#define FILES "TRACE|DIR..."
+#define ANY   SIZE_MAX
 
 static const struct gt_command commands[] = {
 	{
@@ -317,6 +316,22 @@ static const struct gt_command commands[] = {
 			    "-o /var/lib/prometheus/node-exporter/gpu.prom\n",
 	},
 	{
+		.name = "mcp",
+		.rare = true,
+		.run = gt_cmd_mcp,
+		.operands = "DIR",
+		.min_operands = 1,
+		.max_operands = 1,
+		.summary = "lets an assistant ask about the traces in DIR (Model Context Protocol)",
+		.text = "A server on standard input and output, started by the assistant's\n"
+			"program; no network. Its tools are summary, oom, peak, growth, steps,\n"
+			"ledger, diff, plan, and SQL that only reads. Nothing outside DIR is\n"
+			"opened as a trace, nothing is written but a database for SQL in TMPDIR,\n"
+			"deleted at the end.",
+		.examples = "  gputrace mcp traces/\n"
+			    "  claude mcp add gputrace -- gputrace mcp \"$PWD\"\n",
+	},
+	{
 		.name = "merge",
 		.rare = true,
 		.run = gt_cmd_merge,
@@ -436,6 +451,13 @@ static int run_command(const struct gt_command *command, int argc, char **argv)
 		status = command->run(&args);
 	free(args.operands);
 	return status;
+}
+
+int gt_run_line(int argc, char **argv)
+{
+	const struct gt_command *command = find_command(argv[0]);
+
+	return command ? run_command(command, argc, argv) : GT_EXIT_USAGE;
 }
 
 /* Without a command the whole line belongs to summary: gputrace --format json FILE. */

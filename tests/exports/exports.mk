@@ -1,5 +1,6 @@
-# Exports, opened by readers that are not ours. check-exports is the everyday part and downloads
-# nothing; check-exports-all reads them with packages of PyPI too.
+# Exports, opened by readers that are not ours, and the server of the Model Context Protocol.
+# check-exports is the everyday part, without packages of PyPI but the protocol's client;
+# check-exports-all reads the files with others too.
 
 CHECKS += exports
 
@@ -7,7 +8,11 @@ CHECKS += exports
 check-exports: all
 	$(Q)$(MAKE) -s $(MARKS_BIN)
 	$(Q)$(PYTHON) tests/exports/run.py $(O)
+	$(Q)$(PYTHON) tests/exports/talk.py $(O)
+	$(Q)GT_BUILD=$(abspath $(O)) tests/exports/python client tests/exports/client.py $(O) || \
+		{ [ $$? = 77 ] && echo "skip client: no environment can be made here"; }
 
 check-exports-all: check-exports
-	$(Q)GT_BUILD=$(abspath $(O)) tests/exports/python tests/exports/readers.py $(O) || \
+	$(Q)$(PYTHON) tests/exports/talk.py $(O) endless
+	$(Q)GT_BUILD=$(abspath $(O)) tests/exports/python readers tests/exports/readers.py $(O) || \
 		{ [ $$? = 77 ] && echo "skip readers: no environment can be made here"; }

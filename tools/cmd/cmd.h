@@ -62,6 +62,8 @@ enum {
 
 #define GT_ANY_DEVICE INT_MIN
 
+#define GT_TOOL_VERSION "0.1"
+
 #define GT_PLAN_LIST 16
 
 struct gt_plan_args { /* 0 = not given */
@@ -140,6 +142,7 @@ int gt_cmd_plan(struct gt_args *args);
 int gt_cmd_snapshot(struct gt_args *args);
 int gt_cmd_export(struct gt_args *args);
 int gt_cmd_metrics(struct gt_args *args);
+int gt_cmd_mcp(struct gt_args *args);
 int gt_cmd_doctor(struct gt_args *args);
 int gt_cmd_dump(int argc, char **argv);
 
@@ -148,6 +151,9 @@ int gt_parse_args(const struct gt_command *command, int argc, char **argv, struc
 
 /* "peak", "oom", "end", "2.75s", else a name; it is not copied. 0, or -1 for "". */
 int gt_parse_when(const char *text, struct gt_when *ret);
+
+/* main.c: a command line as if it had been typed, behind "gputrace". Returns the exit status. */
+int gt_run_line(int argc, char **argv);
 
 void gt_print_help(const struct gt_command *command);
 

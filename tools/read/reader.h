@@ -9,7 +9,7 @@
  *   defs.c     definitions                                        lanes.c    snapshot of a lane
  *   replay.c   snapshot -> state after one event                  trace.c    gt_trace_open
  *   follow.c   a running process                                  check.c    derived against stored
- *   build.c    a trace from something else than a trace file
+ *   build.c    a trace from something else than a trace file      beneath.c  how files are opened
  *   append.c   a copy with more definitions: pack.c (names), torch.c (what a snapshot knows)
  *
  * The file is hostile and may change under us: everything is copied to private memory first,

@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "read/beneath.h"
 #include "read/reader.h"
 
 /*
@@ -50,13 +51,14 @@ static int fail_open(const char *path, int error, struct gt_error *err)
 			       owner ? owner->pw_name : "unknown",
 			       (unsigned int)st.st_mode & 07777);
 	}
+	if (error == EXDEV)
+		return gt_fail(err, path, "leads out of the folder that is served");
 	return gt_fail(err, path, "cannot be opened: %s", strerror(error));
 }
 
 int gt_source_open(struct gt_source *source, const char *path, struct gt_error *err)
 {
-	/* O_NONBLOCK: a FIFO must give an error, not wait for a writer. */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int fd = gt_open_read(path);
 	struct stat st;
 
 	memset(source, 0, sizeof(*source));

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "read/beneath.h"
 #include "torch/events.h"
 #include "torch/open.h"
 
@@ -121,8 +122,7 @@ static int open_pickle(int fd, const char *path, struct gt_trace **ret, struct g
 
 int gt_open(const char *path, unsigned int flags, struct gt_trace **ret, struct gt_error *err)
 {
-	/* O_NONBLOCK: a FIFO must give an error, not wait for a writer */
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	int fd = gt_open_read(path);
 	bool pickle = fd >= 0 && is_pickle(fd);
 	int rc;
 
