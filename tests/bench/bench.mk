@@ -9,6 +9,12 @@ BENCH_DRIVER := $(O)/bench/driver/libcuda.so.1
 .PHONY: bench bench-quick
 bench bench-quick: all $(BENCH_PROGRAMS) $(BENCH_PATTERNS) $(O)/bench/recorder $(BENCH_STACKS)
 	$(Q)O=$(O) $(PYTHON) tests/bench/run $(if $(filter bench-quick,$@),--quick) $(FIGURES)
+	$(if $(filter bench,$@),$(if $(FIGURES),,$(Q)O=$(O) $(PYTHON) tests/bench/commands))
+
+# Every command on long trainings; two minutes to record them.
+.PHONY: bench-commands
+bench-commands: all
+	$(Q)O=$(O) $(PYTHON) tests/bench/commands
 
 # Stacks of a long training, by name; a minute to record it.
 .PHONY: bench-symbols

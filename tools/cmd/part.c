@@ -93,31 +93,22 @@ static int add_one(struct gt_parts *parts, const char *text)
 }
 
 /*
- * When a step begins or ends that the program did not count, of the first device that has it. Where
- * one ends, the next has its first event.
+ * When a step begins or ends that the program did not count. Where one ends, the next has its first
+ * event.
  */
 static bool inferred_step(struct gt_input *input, const char *text, bool to, uint64_t *ret_us)
 {
 	const struct gt_answers *answers;
-	struct gt_steps steps;
-	struct gt_error err;
-	bool found = false;
+	uint64_t from_us, to_us;
 	long number;
 
 	if (strncmp(text, "step:", 5) || gt_parse_number(text + 5, 1, INT_MAX, &number))
 		return false;
 	answers = gt_input_answers(input);
-	for (size_t i = 0; answers && !found && i < input->trace->lane_count; i++) {
-		if (input->trace->lanes[i].device < 0 ||
-		    gt_steps_get(answers, i, GT_TOTAL_IN_USE, &steps, &err))
-			continue;
-		found = (size_t)number <= steps.count;
-		if (found)
-			*ret_us = to ? steps.steps[number - 1].to_us - !steps.steps[number - 1].cut
-				     : steps.steps[number - 1].from_us;
-		gt_steps_clear(&steps);
-	}
-	return found;
+	if (!answers || gt_step_times(answers, (size_t)number, &from_us, &to_us))
+		return false;
+	*ret_us = !to ? from_us : (size_t)number < answers->steps.count ? to_us - 1 : to_us;
+	return true;
 }
 
 /* A bound: the begin of what is named, or, for --to, its end. */

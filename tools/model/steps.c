@@ -49,6 +49,20 @@ uint32_t gt_step_moment(const struct gt_answers *answers, size_t number, enum gt
 	return phase == GT_PHASE_BACKWARD ? answers->passes.passes[pass].last + 1 : 0;
 }
 
+int gt_step_times(const struct gt_answers *answers, size_t number, uint64_t *ret_from_us,
+		  uint64_t *ret_to_us)
+{
+	const struct gt_boundaries *steps = &answers->steps;
+	const uint32_t last = steps->end ? steps->end - 1 : 0;
+
+	if (steps->source == GT_STEPS_NONE || !number || number > steps->count)
+		return -1;
+	*ret_from_us = gt_story_us(answers->story, steps->starts[number - 1]);
+	*ret_to_us =
+		gt_story_us(answers->story, number < steps->count ? steps->starts[number] : last);
+	return 0;
+}
+
 int gt_steps_resolve(const struct gt_answers *answers, size_t lane_index, struct gt_when *when,
 		     struct gt_error *err)
 {
@@ -91,8 +105,7 @@ static void lay_out(const struct gt_answers *answers, size_t lane_index, struct 
 		step->first = from->starts[i];
 		step->end = i + 1 < from->count ? from->starts[i + 1] : from->end;
 		step->cut = i + 1 == from->count;
-		step->from_us = gt_story_us(answers->story, step->first);
-		step->to_us = gt_story_us(answers->story, step->end - step->cut);
+		gt_step_times(answers, i + 1, &step->from_us, &step->to_us);
 		step->seq_end = gt_seq_before(answers, lane_index, step->end);
 	}
 }

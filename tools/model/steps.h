@@ -59,6 +59,10 @@ void gt_steps_clear(struct gt_steps *steps);
  */
 uint64_t gt_seq_before(const struct gt_answers *answers, size_t lane_index, uint32_t position);
 
+/* When step number (from 1) begins, and when the next does or, of the last, the story ends. 0 or -1. */
+int gt_step_times(const struct gt_answers *answers, size_t number, uint64_t *ret_from_us,
+		  uint64_t *ret_to_us);
+
 /* The position at which a phase of step number (from 1) ends; 0 = no such step or phase. */
 uint32_t gt_step_moment(const struct gt_answers *answers, size_t number, enum gt_phase phase);
 
