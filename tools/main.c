@@ -332,6 +332,25 @@ static const struct gt_command commands[] = {
 			    "  claude mcp add gputrace -- gputrace mcp \"$PWD\"\n",
 	},
 	{
+		.name = "live",
+		.rare = true,
+		.run = gt_cmd_live,
+		.options = GT_OPT_LIVE | GT_OPT_FORMAT | GT_OPT_DEVICE | GT_OPT_RANK |
+			   GT_OPT_LEVEL | GT_OPT_ALL | GT_OPT_OUTPUT,
+		.operands = "[PID|DIR|TRACE...]",
+		.min_operands = 0,
+		.max_operands = ANY,
+		.summary = "running processes: devices, rates, what grows (also: top)",
+		.text = "Cards, processes and the lines that hold memory, now. Without a name:\n"
+			"every recorded process of yours. The programs notice nothing: it reads\n"
+			"their traces. Ended ones stay, as exited or killed; --all also shows "
+			"those\n"
+			"that had ended before. json goes on, one answer a line, until all ended.",
+		.examples = "  gputrace live\n"
+			    "  gputrace live 48213\n"
+			    "  gputrace live --once --format json traces/ | jq .sites[0]\n",
+	},
+	{
 		.name = "merge",
 		.rare = true,
 		.run = gt_cmd_merge,
@@ -392,6 +411,8 @@ static const struct gt_command *find_command(const char *name)
 {
 	if (strcmp(name, "smi") == 0)
 		name = "ledger";
+	if (strcmp(name, "top") == 0)
+		name = "live";
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (strcmp(commands[i].name, name) == 0)
 			return &commands[i];

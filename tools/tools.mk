@@ -1,9 +1,9 @@
 # build/gputrace, and build/libgtread.a: everything but main and the commands, for the unit tests.
 
-DEPS += pkg-config libzstd-dev libxxhash-dev uthash-dev libdw-dev libelf-dev libiberty-dev libjansson-dev libsqlite3-dev
+DEPS += pkg-config libzstd-dev libxxhash-dev uthash-dev libdw-dev libelf-dev libiberty-dev libjansson-dev libsqlite3-dev libncurses-dev
 ALL  += $(O)/gputrace
 
-TOOLS_PKGS   := libzstd libdw libelf jansson zlib sqlite3
+TOOLS_PKGS   := libzstd libdw libelf jansson zlib sqlite3 ncursesw
 TOOLS_HEADERS = $(shell pkg-config --cflags $(TOOLS_PKGS) 2>/dev/null)
 TOOLS_CFLAGS  = -Itools $(TOOLS_HEADERS)
 TOOLS_LIBS    = $(shell pkg-config --libs $(TOOLS_PKGS)) -liberty -lm

@@ -51,6 +51,7 @@ enum {
 	GT_OPT_TORCH = 1 << 27,
 	GT_OPT_EXPORT = 1 << 28,
 	GT_OPT_WATCH = 1 << 29,
+	GT_OPT_LIVE = 1 << 30,
 };
 
 /* Those of every command that prints a table. */
@@ -99,7 +100,7 @@ struct gt_args {
 	uint64_t every_us;		 /* 0 = not given */
 	enum gt_frames frames;		 /* which half of a stack */
 	bool full;			 /* frames of libraries too */
-	bool tree, pack, remedies, torch;
+	bool tree, pack, remedies, torch, once;
 	unsigned long nth; /* line of errors; 0 = not given */
 	long rank;	   /* -1 = all */
 	struct gt_plan_args plan;
@@ -143,6 +144,7 @@ int gt_cmd_snapshot(struct gt_args *args);
 int gt_cmd_export(struct gt_args *args);
 int gt_cmd_metrics(struct gt_args *args);
 int gt_cmd_mcp(struct gt_args *args);
+int gt_cmd_live(struct gt_args *args);
 int gt_cmd_doctor(struct gt_args *args);
 int gt_cmd_dump(int argc, char **argv);
 

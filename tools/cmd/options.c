@@ -280,6 +280,13 @@ static int parse_watch(struct gt_args *args, const char *value)
 	return *value ? 0 : -1;
 }
 
+static int parse_once(struct gt_args *args, const char *value)
+{
+	(void)value;
+	args->once = true;
+	return 0;
+}
+
 static int parse_every(struct gt_args *args, const char *value)
 {
 	return gt_parse_time(value, &args->every_us) || !args->every_us ? -1 : 0;
@@ -491,6 +498,9 @@ static const struct option_row options[] = {
 	{GT_OPT_WATCH, "watch", 0, "DIR", "go on, with the traces that come and go in DIR",
 	 parse_watch},
 	{GT_OPT_WATCH, "every", 0, "TIME", "pause between two looks (default 15s)", parse_every},
+	{GT_OPT_LIVE, "interval", 0, "TIME", "between two looks (default 1s, at least 100ms)",
+	 parse_every},
+	{GT_OPT_LIVE, "once", 0, NULL, "print what two looks show, and end", parse_once},
 	{GT_OPT_EXPORT, "format", 'f', "FORMAT",
 	 "chrome|pprof|folded|speedscope|sqlite|openmetrics|csv", parse_exported},
 	{GT_OPT_FORMAT, "format", 'f', "FORMAT", "text (default), json, csv or md", parse_format},

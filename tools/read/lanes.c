@@ -295,31 +295,49 @@ int gt_image_staging(struct gt_image *image, const struct gt_source *source, str
 }
 
 /*
+ * Totals need the events behind seq0 only, and staging nearly always has them: to list the chunks
+ * touches every page of the ring. True when nothing else is needed.
+ */
+static bool staging_is_enough(struct gt_image *image)
+{
+	struct gt_history *h = &image->history;
+
+	if (!image->totals || (image->seq1 > image->seq0 && h->tail_first > image->seq0 + 1))
+		return false;
+	h->first_seq = h->tail_count ? h->tail_first : image->seq1 + 1;
+	h->last_us = h->tail_count ? h->tail[h->tail_count - 1].us : 0;
+	return true;
+}
+
+/*
  * The order of the steps is the algorithm: seq0, then everything that changes, then seq1, then the
  * events between the two. Of these the cells go first, since they are overwritten soonest.
  */
 int gt_image_take(struct gt_image *image, struct gt_source *source, const struct gt_extent *extent,
-		  bool partial, struct gt_error *err)
+		  unsigned int flags, struct gt_error *err)
 {
+	const bool partial = flags & GT_OPEN_PARTIAL;
 	struct gt_extents list = {0};
 	int rc;
 
 	rc = gt_image_begin(image, source, extent, err);
+	image->totals = flags & GT_OPEN_TOTALS;
 	/* Listed after seq0: what is not listed was filled by events that replay will see. */
 	if (!rc)
 		rc = gt_extents_list(source, partial, &list, err);
 	if (!rc)
 		rc = copy_sites(image, source, &list, partial, err);
-	if (!rc)
+	if (!rc && !image->totals)
 		rc = copy_slots(image, source, &list, err);
 	if (!rc)
 		rc = gt_image_counters(image, source, &image->ctr1, &image->seq1);
 	if (!rc)
 		rc = gt_image_staging(image, source, err);
-	if (!rc)
+	if (!rc && !staging_is_enough(image)) {
 		rc = gt_extents_list(source, partial, &list, err);
-	if (!rc)
-		rc = gt_history_build(&image->history, source, &list, partial, err);
+		if (!rc)
+			rc = gt_history_build(&image->history, source, &list, partial, err);
+	}
 	free(list.at);
 	return rc;
 }

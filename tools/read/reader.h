@@ -8,7 +8,8 @@
  *   history.c  a lane's sealed chunks and its staging             cursor.c   walk over one, merge.c
  *   defs.c     definitions                                        lanes.c    snapshot of a lane
  *   replay.c   snapshot -> state after one event                  trace.c    gt_trace_open
- *   follow.c   a running process                                  check.c    derived against stored
+ *   follow.c   events of a running process                        look.c     its totals, now
+ *   check.c    derived against stored
  *   build.c    a trace from something else than a trace file      beneath.c  how files are opened
  *   append.c   a copy with more definitions: pack.c (names), torch.c (what a snapshot knows)
  *
@@ -240,6 +241,7 @@ struct gt_image { /* a lane copied while it may have changed: between seq0 and s
 	uint32_t cap;
 	int32_t device;
 	uint64_t incomplete_seq, lost;
+	bool totals;	       /* no slots, and of the history what the totals need */
 	struct gt_site *lines; /* line i is exact after event line_seq[i] */
 	uint64_t *line_seq;
 	size_t line_count;
@@ -253,7 +255,7 @@ bool gt_lane_has_cells(const struct gt_source *source, const struct gt_extent *l
 int gt_image_begin(struct gt_image *image, const struct gt_source *source,
 		   const struct gt_extent *extent, struct gt_error *err);
 int gt_image_take(struct gt_image *image, struct gt_source *source, const struct gt_extent *extent,
-		  bool partial, struct gt_error *err);
+		  unsigned int flags, struct gt_error *err);
 int gt_image_lines(struct gt_image *image, size_t count); /* room for count lines, new ones zero */
 void gt_image_free(struct gt_image *image);
 uint64_t gt_image_seq(const struct gt_image *image, const struct gt_source *source); /* now */
@@ -283,7 +285,12 @@ struct gt_reader {
 	struct gt_block_of_text *text;
 	size_t capacity[GT_TABLE_COUNT];
 };
+/* Images of all lanes, by number; count images are the caller's to free, also after an error. */
+int gt_images_take(struct gt_trace *trace, struct gt_image **ret_images, size_t *ret_count,
+		   struct gt_error *err);
+void gt_images_free(struct gt_image *images, size_t count);
 /* The lanes of the trace from their images, whose histories move. */
+void gt_lanes_free(struct gt_trace_lane *lanes, struct gt_history *histories, size_t count);
 int gt_images_settle(struct gt_trace *trace, struct gt_image *images, size_t count,
 		     struct gt_error *err);
 /* Limits for events of a lane: ids that are defined. */

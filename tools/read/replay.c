@@ -88,7 +88,7 @@ static int replay_event(struct replay *r, const struct gt_event *e)
 
 	if (!sign)
 		return 0;
-	if (note_change(r, e, sign > 0))
+	if (!r->image->totals && note_change(r, e, sign > 0))
 		return -1;
 	if (e->seq > r->image->seq0) {
 		replay_line(r, e, sign);
@@ -97,11 +97,19 @@ static int replay_event(struct replay *r, const struct gt_event *e)
 	return 0;
 }
 
-/* seq0 itself is part of it: it was committed, but its slot may not have been written yet. */
+/*
+ * seq0 itself is part of it: it was committed, but its slot may not have been written yet. Of the
+ * totals it is not: its line is exact.
+ */
+static uint64_t window_begin(const struct gt_image *image)
+{
+	return image->seq0 && !image->totals ? image->seq0 : image->seq0 + 1;
+}
+
 static int replay_window(struct replay *r, struct gt_cursor *cursor, struct gt_error *err)
 {
 	const struct gt_event *event;
-	uint64_t seq = r->image->seq0 ? r->image->seq0 : 1;
+	uint64_t seq = window_begin(r->image);
 	int rc = 0;
 
 	for (; !rc && seq <= r->image->seq1; seq++) {
@@ -212,9 +220,12 @@ static int run(struct replay *r, struct gt_trace *trace, struct gt_error *err)
 	struct gt_limits limits;
 	int rc;
 
-	if (r->image->seq1 && history->first_seq > r->image->seq1 && trace->reader->source.live)
+	const uint64_t begin = window_begin(r->image);
+	bool missing = begin <= r->image->seq1 && history->first_seq > r->image->seq1;
+
+	if (missing && trace->reader->source.live)
 		return GT_RECYCLED;
-	if (r->image->seq1 && history->first_seq > r->image->seq1 && !trace->partial)
+	if (missing && !trace->partial)
 		return gt_damaged(err, trace->path, r->image->extent.offset,
 				  "the last event of lane %u is missing", r->image->extent.lane);
 	gt_limits_of(trace, r->image->extent.lane, &limits);
@@ -233,8 +244,8 @@ static void hand_over(struct gt_image *image, struct gt_trace_lane *lane)
 	lane->ctr = image->ctr1;
 	lane->incomplete_seq = image->incomplete_seq;
 	lane->lost = image->lost;
-	lane->history_first = image->history.first_seq;
-	lane->history_us = image->history.first_seq > 1 ? image->history.first_us : 0;
+	lane->history_first = image->totals ? image->seq1 + 1 : image->history.first_seq;
+	lane->history_us = lane->history_first > 1 ? image->history.first_us : 0;
 	lane->sites = image->lines;
 	image->lines = NULL;
 	image->line_count = 0;

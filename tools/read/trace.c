@@ -56,12 +56,13 @@ static int select_lanes(struct gt_trace *trace, struct gt_extents *list, struct 
 static int take_images(struct gt_trace *trace, struct gt_extents *lanes, struct gt_image *images,
 		       struct gt_error *err)
 {
+	const unsigned int flags =
+		(trace->partial ? GT_OPEN_PARTIAL : 0) | (trace->totals ? GT_OPEN_TOTALS : 0);
 	size_t n = 0;
 	int rc = 0;
 
 	for (size_t i = 0; !rc && i < lanes->count; i++) {
-		rc = gt_image_take(&images[n], &trace->reader->source, &lanes->at[i],
-				   trace->partial, err);
+		rc = gt_image_take(&images[n], &trace->reader->source, &lanes->at[i], flags, err);
 		if (rc < 0 && trace->partial) {
 			gt_image_free(&images[n]);
 			rc = 0;
@@ -135,30 +136,55 @@ int gt_images_settle(struct gt_trace *trace, struct gt_image *images, size_t cou
 	return rc;
 }
 
+int gt_images_take(struct gt_trace *trace, struct gt_image **ret_images, size_t *ret_count,
+		   struct gt_error *err)
+{
+	struct gt_extents lanes = {0};
+	int rc = gt_extents_list(&trace->reader->source, trace->partial, &lanes, err);
+
+	if (!rc)
+		rc = select_lanes(trace, &lanes, err);
+	*ret_images = calloc(lanes.count + 1, sizeof(**ret_images));
+	if (!rc && !*ret_images)
+		rc = gt_fail_memory(err, trace->path);
+	if (!rc)
+		rc = take_images(trace, &lanes, *ret_images, err);
+	*ret_count = *ret_images ? lanes.count : 0;
+	free(lanes.at);
+	return rc;
+}
+
+void gt_images_free(struct gt_image *images, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		gt_image_free(&images[i]);
+	free(images);
+}
+
 /* All of it or nothing; whoever calls frees what a failed attempt leaves in the trace. */
 static int attempt(struct gt_trace *trace, struct gt_error *err)
 {
-	struct gt_extents lanes = {0};
-	struct gt_image *images = NULL;
-	int rc;
+	struct gt_image *images;
+	size_t count;
+	int rc = gt_images_take(trace, &images, &count, err);
 
-	rc = gt_extents_list(&trace->reader->source, trace->partial, &lanes, err);
-	if (!rc)
-		rc = select_lanes(trace, &lanes, err);
-	images = calloc(lanes.count + 1, sizeof(*images));
-	if (!rc && !images)
-		rc = gt_fail_memory(err, trace->path);
-	if (!rc)
-		rc = take_images(trace, &lanes, images, err);
 	if (!rc)
 		rc = read_definitions(trace, err);
 	if (!rc)
-		rc = gt_images_settle(trace, images, lanes.count, err);
-	for (size_t i = 0; images && i < lanes.count; i++)
-		gt_image_free(&images[i]);
-	free(images);
-	free(lanes.at);
+		rc = gt_images_settle(trace, images, count, err);
+	gt_images_free(images, count);
 	return rc;
+}
+
+void gt_lanes_free(struct gt_trace_lane *lanes, struct gt_history *histories, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		free(lanes[i].blocks);
+		free(lanes[i].sites);
+		gt_history_free(&histories[i]);
+	}
+	free(lanes);
+	free(histories);
 }
 
 /* Frees what an attempt has made; the file stays open. */
@@ -167,19 +193,14 @@ static void forget(struct gt_trace *trace)
 	struct gt_reader *reader = trace->reader;
 	struct gt_source source = reader->source;
 
-	for (size_t i = 0; i < trace->lane_count; i++) {
-		free(trace->lanes[i].blocks);
-		free(trace->lanes[i].sites);
-		gt_history_free(&reader->histories[i]);
-	}
-	free(trace->lanes);
-	free(reader->histories);
+	gt_lanes_free(trace->lanes, reader->histories, trace->lane_count);
 	gt_defs_free(trace);
 	*reader = (struct gt_reader){.source = source};
 	*trace = (struct gt_trace){
 		.path = source.path,
 		.header = trace->header,
 		.partial = trace->partial,
+		.totals = trace->totals,
 		.running = trace->running,
 		.reader = reader,
 	};
@@ -195,6 +216,7 @@ static int open_file(struct gt_trace *trace, const char *path, unsigned int flag
 		return -1;
 	trace->path = source->path;
 	trace->partial = (flags & GT_OPEN_PARTIAL) != 0;
+	trace->totals = (flags & GT_OPEN_TOTALS) != 0;
 	alive = gt_alive(&trace->header);
 	trace->running = alive == GT_ALIVE_YES;
 	return alive == GT_ALIVE_NO ? 0 : gt_source_live(source, err);

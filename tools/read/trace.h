@@ -171,6 +171,7 @@ struct gt_trace {
 	bool running;  /* its process is alive on this machine */
 	bool snapshot; /* a torch snapshot: of the driver and of other processes nothing is known */
 	bool merged;   /* a torch snapshot of the run was merged into it */
+	bool totals;   /* read with GT_OPEN_TOTALS: lanes have neither blocks nor history */
 	uint64_t last_us; /* of the last event of any lane */
 
 	struct gt_info *infos;
@@ -208,11 +209,18 @@ struct gt_trace {
 };
 
 #define GT_OPEN_PARTIAL 1u
+#define GT_OPEN_TOTALS	2u /* counters and sites alone: does not grow with blocks or events */
 
 /* 0, or -1 with err filled. */
 int gt_trace_open(const char *path, unsigned int flags, struct gt_trace **ret,
 		  struct gt_error *err);
 struct gt_trace *gt_trace_close(struct gt_trace *trace); /* accepts NULL, returns NULL */
+
+/*
+ * look.c: counters and sites of a trace that was opened with GT_OPEN_TOTALS, as they are now; its
+ * definitions stay. 0; 1: there are new definitions, close it and open it again; -1 with err.
+ */
+int gt_trace_look(struct gt_trace *trace, struct gt_error *err);
 
 /* Last value of an info key, or NULL. */
 const struct gt_bytes *gt_trace_info(const struct gt_trace *trace, const char *key);
