@@ -27,6 +27,7 @@ struct table { /* records of one kind, by id and by hash */
 static struct {
 	struct gt_lock lock;
 	struct gt_extent *extent; /* the last one, being filled */
+	uint64_t length, used;	  /* of it: the words in the file may be gone, see truncated.c */
 	uint32_t extents;	  /* made so far */
 	struct table strings, streams;
 	uint32_t threads;
@@ -39,17 +40,20 @@ static char *room_for(size_t length)
 {
 	struct gt_extent *e = defs.extent;
 
-	if (!e || e->length - e->used < length) {
+	if (!e || defs.length - defs.used < length) {
 		size_t whole = length + sizeof(*e);
 
-		e = gt_extent_new(GT_EXTENT_DEFS, GT_LANE_NONE,
-				  whole > gt_options.extent ? whole : 0, defs.extents);
+		if (whole < gt_options.extent)
+			whole = gt_options.extent;
+		e = gt_extent_new(GT_EXTENT_DEFS, GT_LANE_NONE, whole, defs.extents);
 		if (!e)
 			return NULL;
 		defs.extents++;
 		defs.extent = e;
+		defs.length = whole;
+		defs.used = sizeof(*e);
 	}
-	return (char *)e + e->used;
+	return (char *)e + defs.used;
 }
 
 /* Lock held. The record in the file, or NULL. Whole extents are zeroed, so padding is. */
@@ -67,7 +71,8 @@ static struct gt_rec *append(struct gt_rec *rec, size_t size, const void *text, 
 		memcpy(at + size, text, text_length);
 	if (text2_length)
 		memcpy(at + size + text_length, text2, text2_length);
-	gt_store(&defs.extent->used, defs.extent->used + length);
+	defs.used += length;
+	gt_store(&defs.extent->used, defs.used);
 	return (struct gt_rec *)at;
 }
 

@@ -84,16 +84,14 @@ static void unlink_entry(uint32_t i, uint32_t before)
  * `own`. A quiet lane's oldest extent can be all the history it has: hence two are left to each if
  * possible.
  */
-static uint32_t take_oldest(uint32_t own, uint32_t keep, uint64_t length)
+static uint32_t take_oldest(uint32_t own, uint32_t keep)
 {
 	uint32_t before = GT_NONE;
 
 	for (uint32_t i = ring.head; i != GT_NONE; before = i, i = ring.entries[i].next) {
 		struct ring_entry *r = &ring.entries[i];
 
-		if (r->open || r->extent->length < length)
-			continue;
-		if (r->lane != own && ring.held[r->lane] <= keep)
+		if (r->open || (r->lane != own && ring.held[r->lane] <= keep))
 			continue;
 		unlink_entry(i, before);
 		ring.held[r->lane]--;
@@ -122,7 +120,7 @@ static void hand_out(struct ring_entry *r, uint32_t lane)
 
 static struct gt_extent *recycle(uint32_t lane, uint64_t first_seq, uint32_t own, uint32_t keep)
 {
-	uint32_t i = take_oldest(own, keep, 0);
+	uint32_t i = take_oldest(own, keep);
 	struct gt_extent *e;
 
 	if (i == GT_NONE)
@@ -195,24 +193,29 @@ void gt_ring_close(struct gt_extent *e)
 
 /* ---- everything else ------------------------------------------------------------------------ */
 
-/* A ring extent becomes one of another kind. It keeps its length, which may be more than asked. */
+/*
+ * A ring extent becomes one of another kind. It keeps its length, which may be more than asked, and is
+ * not read from the file: that may be gone (truncated.c).
+ */
 static struct gt_extent *steal(enum gt_extent_kind kind, const struct gt_extent *fields)
 {
-	uint32_t i = take_oldest(GT_LANE_NONE, 2, fields->length);
-	struct gt_extent want = *fields;
-	struct gt_extent *e;
+	struct gt_extent want = *fields, *e;
+	uint32_t i;
 
+	if (want.length > gt_options.extent)
+		return NULL;
+	want.length = gt_options.extent;
+	i = take_oldest(GT_LANE_NONE, 2);
 	if (i == GT_NONE)
-		i = take_oldest(GT_LANE_NONE, 0, fields->length);
+		i = take_oldest(GT_LANE_NONE, 0);
 	if (i == GT_NONE)
 		return NULL;
 	e = ring.entries[i].extent;
-	want.length = e->length;
-	ring.bytes -= e->length;
+	ring.bytes -= want.length;
 	if (gt_mutant(GT_MUTANT_KIND_FIRST))
 		gt_store(&e->kind, (uint32_t)kind);
 	empty(e);
-	memset(e + 1, 0, e->length - sizeof(*e));
+	memset(e + 1, 0, want.length - sizeof(*e));
 	list(e, kind, &want);
 	gt_store(&e->gen, (e->gen | 1) + 1);
 	return e;

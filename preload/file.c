@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "readable.h"
 #include "recorder.h"
 
 #define FD_FIRST 900 /* lowest descriptor used, below the usual limit of 1024 */
@@ -74,9 +75,13 @@ static int write_zeros(int fd, uint64_t offset, uint64_t length)
 static int allocate(int fd, uint64_t offset, uint64_t length)
 {
 	struct rlimit limit;
+	struct stat st;
 	int tries = 0;
 	long rc;
 
+	/* Made shorter by somebody, it would come back as a hole. */
+	if (gt_stat(fd, "", &st) || (uint64_t)st.st_size < offset)
+		return -EIO;
 	/* Beyond the limit the kernel would send SIGXFSZ, which kills. */
 	if (getrlimit(RLIMIT_FSIZE, &limit))
 		return -errno;
@@ -110,7 +115,7 @@ static int extend(uint64_t length)
 		goto shrink;
 	}
 	madvise(at, length, MADV_DONTFORK);
-	file.end += length;
+	gt_store_relaxed(&file.end, file.end + length);
 	return 0;
 shrink:
 	syscall(SYS_ftruncate, fd, file.end); /* ext4 leaves part of a failed fallocate behind */
@@ -220,6 +225,26 @@ void gt_count_lost(enum gt_lost why)
 {
 	if (gt_file)
 		__atomic_fetch_add(&gt_file->lost[why], 1, __ATOMIC_RELAXED);
+}
+
+bool gt_file_has(uintptr_t address)
+{
+	return address - (uintptr_t)gt_file < gt_load_relaxed(&file.end);
+}
+
+bool gt_file_detach(uintptr_t address)
+{
+	uintptr_t from = address & ~(GT_HEADER_SIZE - 1ul), base = (uintptr_t)gt_file;
+	uint64_t length;
+
+	if (!gt_readable(base))
+		from = base;
+	length = base + gt_load_relaxed(&file.end) - from;
+	if (syscall(SYS_mmap, from, length, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == -1)
+		return false;
+	syscall(SYS_madvise, from, length, MADV_DONTFORK);
+	return true;
 }
 
 void gt_file_forget(void)

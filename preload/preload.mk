@@ -9,7 +9,7 @@ NOP_SRC := preload/nop.c preload/resolve.c preload/elf.c preload/hook_runtime.c 
 LIB_SRC := $(filter-out preload/nop.c,$(wildcard preload/*.c preload/*.S))
 NOP_OBJ := $(NOP_SRC:preload/%=$(P)/%.o)
 LIB_OBJ := $(LIB_SRC:preload/%=$(P)/%.o)
-RECORDER_SRC := $(addprefix preload/,os.c options.c redact.c start.c fork.c file.c extent.c clock.c defs.c \
+RECORDER_SRC := $(addprefix preload/,os.c options.c redact.c start.c truncated.c fork.c file.c extent.c clock.c defs.c \
 	index.c site.c lane.c commit.c ring.c columns.c oom.c nvml.c marks.c doctor.c)
 
 DEPS	+= libzstd-dev libxxhash-dev

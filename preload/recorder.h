@@ -39,6 +39,10 @@ int gt_file_open(const char *path, uint64_t limit);
 /* Mapped, zeroed room behind the last listed extent; it counts once gt_file_grown is called. */
 void *gt_file_grow(uint64_t length);
 void gt_file_grown(uint64_t length);
+/* Is the address in the mapping? And, for one whose page the file does not have any more: from there
+ * on, and in front if the header is gone too, memory in place of the file. Async-signal-safe. */
+bool gt_file_has(uintptr_t address);
+bool gt_file_detach(uintptr_t address);
 void gt_file_forget(void);  /* in a forked child: the kernel has taken the mapping already */
 extern char gt_file_path[]; /* as a person would type it from where the process started */
 
@@ -170,6 +174,7 @@ struct gt_site_key {
 
 struct gt_ring {		  /* where a lane's full staging goes */
 	struct gt_extent *extent; /* being filled; NULL = none yet */
+	uint64_t used;		  /* of it: the word in the file may be gone, see truncated.c */
 	void *context;		  /* zstd's, in workspace */
 	void *workspace;
 	uint8_t *raw;	  /* columns of one chunk */
@@ -250,6 +255,10 @@ uint32_t *gt_fork_page(void);
 void gt_fork_child(void); /* nothing of the parent's recorder is used again */
 void gt_defs_forget(void);
 const uint8_t *gt_device_uuid(int ordinal); /* NULL = not known */
+
+/* ---- truncated.c ---------------------------------------------------------------------------- */
+
+void gt_truncated_watch(void); /* a file is about to be opened */
 
 /* ---- start.c -------------------------------------------------------------------------------- */
 

@@ -62,9 +62,9 @@ bool gt_ring_init(struct lane *l)
 	return true;
 }
 
-static uint64_t room(const struct gt_extent *e)
+static uint64_t room(const struct gt_ring *r)
 {
-	return e ? e->length - e->used : 0;
+	return r->extent ? gt_options.extent - r->used : 0;
 }
 
 void gt_ring_give_up(struct lane *l)
@@ -75,9 +75,9 @@ void gt_ring_give_up(struct lane *l)
 }
 
 /* Is there room for a chunk of so many raw bytes, whatever zstd makes of them? */
-static bool fits(const struct gt_extent *e, size_t raw)
+static bool fits(const struct gt_ring *r, size_t raw)
 {
-	return room(e) >= sizeof(struct gt_chunk) + gt_round_up(ZSTD_compressBound(raw) + 64, 8);
+	return room(r) >= sizeof(struct gt_chunk) + gt_round_up(ZSTD_compressBound(raw) + 64, 8);
 }
 
 static const struct gt_cell *first_cell(const struct lane *l)
@@ -93,6 +93,7 @@ static bool open_extent(struct lane *l)
 	r->extent = gt_ring_take(l->number, l->sealed + 1);
 	if (!r->extent)
 		return false;
+	r->used = sizeof(*r->extent);
 	ZSTD_CCtx_reset(r->context, ZSTD_reset_session_only);
 	r->from_us = GT_LOW48(first_cell(l)->time_thread);
 	return true;
@@ -148,31 +149,30 @@ static void fill_chunk(struct gt_chunk *chunk, const struct lane *l, size_t raw,
 
 static bool write_chunk(struct lane *l)
 {
+	struct gt_ring *r = &l->ring;
 	size_t raw = encode(l), packed;
 	struct gt_chunk *chunk;
-	struct gt_extent *e;
 
-	if (!fits(l->ring.extent, raw)) {
+	if (!fits(r, raw)) {
 		if (!open_extent(l))
 			return false;
 		raw = encode(l); /* nothing refers to another extent */
 	}
-	e = l->ring.extent;
-	if (!fits(e, raw))
+	if (!fits(r, raw))
 		return false;
-	chunk = (struct gt_chunk *)((char *)e + e->used);
+	chunk = (struct gt_chunk *)((char *)r->extent + r->used);
 	if (gt_mutant(GT_MUTANT_USED_FIRST))
-		gt_store(&e->used, e->used + sizeof(*chunk));
-	packed = compress(&l->ring, chunk + 1, room(e) - sizeof(*chunk) - 8, raw);
+		gt_store(&r->extent->used, r->used + sizeof(*chunk));
+	packed = compress(r, chunk + 1, room(r) - sizeof(*chunk) - 8, raw);
 	if (!packed) {
 		gt_ring_give_up(l);
 		return false;
 	}
-	fill_chunk(chunk, l, raw, packed);
+	r->used += sizeof(*chunk) + gt_round_up(packed, 8);
 	if (gt_mutant(GT_MUTANT_USED_FIRST))
-		gt_store(&e->used, e->used + gt_round_up(packed, 8));
-	else
-		gt_store(&e->used, e->used + sizeof(*chunk) + gt_round_up(packed, 8));
+		gt_store(&r->extent->used, r->used);
+	fill_chunk(chunk, l, raw, packed);
+	gt_store(&r->extent->used, r->used);
 	return true;
 }
 

@@ -296,12 +296,13 @@ static enum gt_state begin(void)
 	gt_store(&gt_epoch, gt_epoch + 1);
 	gt_store_relaxed(&gt_unsaid, false);
 	say_bad_option();
+	gt_truncated_watch();
 	if (!open_file())
 		return GT_OFF;
 	if (exiting != gt_file->pid)
 		atexit(gt_at_exit);
 	gt_stacks_start();
-	return GT_ON;
+	return gt_load(&gt_file->stop) ? GT_OFF : GT_ON;
 }
 
 static bool start(void)
@@ -375,10 +376,12 @@ void gt_stop_say(void)
 	gt_text_u64(&t, tenths / 10);
 	gt_text_str(&t, ".");
 	gt_text_u64(&t, tenths % 10);
-	gt_text_str(&t,
-		    gt_file->stop == GT_STOP_NO_SPACE ? " s: no space left for " : " s: error in ");
+	gt_text_str(&t, gt_file->stop == GT_STOP_NO_SPACE ? " s: no space left for "
+							  : " s: somebody made shorter ");
 	gt_text_str(&t, gt_file_path);
-	gt_text_str(&t, "; the program goes on; the trace is good up to there\n");
+	gt_text_str(&t, gt_file->stop == GT_STOP_NO_SPACE
+				? "; the program goes on; the trace is good up to there\n"
+				: "; the program goes on\n");
 	gt_stderr(buf);
 }
 

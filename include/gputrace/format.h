@@ -67,6 +67,7 @@ enum gt_stop {
 	GT_STOP_NONE = 0,
 	GT_STOP_NO_SPACE = 1,
 	GT_STOP_ERROR = 2,
+	GT_STOP_TRUNCATED = 3, /* somebody made the file shorter */
 };
 
 #define GT_STACKS_NATIVE 1u /* bits of gt_header.stacks */

@@ -5,7 +5,7 @@ CHECKS	+= recorder
 DEPS	+= libcriterion-dev
 
 REC	:= $(O)/tests/recorder
-REC_TESTS := $(addprefix $(REC)/,peak killed disk forks ring)
+REC_TESTS := $(addprefix $(REC)/,peak killed truncated disk forks ring)
 REC_LIB	:= $(RECORDER_SRC:preload/%=$(P)/%.o)
 REC_COMMON := tests/recorder/model.c tests/recorder/check.c tests/recorder/fake.c
 REC_CFLAGS = $(filter-out $(SANFLAGS),$(CFLAGS_ALL)) -D_GNU_SOURCE

@@ -212,6 +212,18 @@ static const char *const lost_words[GT_LOST_REASONS] = {
 	[GT_LOST_PYTHON] = "Python stacks not read",
 };
 
+static const char *stop_word(const struct gt_trace *trace)
+{
+	switch (trace->header.stop) {
+	case GT_STOP_NO_SPACE:
+		return "no space left";
+	case GT_STOP_TRUNCATED:
+		return "somebody made the file shorter";
+	default:
+		return "an error";
+	}
+}
+
 /* Every screen says what is missing; nothing is said when nothing is. */
 void gt_print_loss(struct gt_out *out, const struct gt_trace *trace)
 {
@@ -219,8 +231,7 @@ void gt_print_loss(struct gt_out *out, const struct gt_trace *trace)
 		gt_line(out, GT_RED, "Read from a cut file: every total is incomplete.");
 	if (trace->header.stop_us)
 		gt_line(out, GT_RED, "Recording stopped at %.3f s: %s; nothing after it is known.",
-			(double)(trace->header.stop_us - 1) / 1e6,
-			trace->header.stop == GT_STOP_NO_SPACE ? "no space left" : "an error");
+			(double)(trace->header.stop_us - 1) / 1e6, stop_word(trace));
 	if (count_events(trace).gone)
 		print_history(out, trace);
 	for (int i = 0; i < GT_LOST_REASONS; i++)
