@@ -10,14 +10,13 @@ import glob
 import os
 import shutil
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
 import time
 
 import harness
-from harness import LIB, Skip, TOOL, base, check, equal, folder, library, program, run, tally, victim
+from harness import LIB, Skip, base, check, equal, folder, library, pause, plain, program, run, starved, tally, victim
 
 FULL = os.environ.get("FULL") == "1"
 
@@ -205,31 +204,6 @@ def case_processes_torchrun():
 
 # ---- starvation ----------------------------------------------------------------------------------
 
-def plain(mode, *words, **env):
-    with folder(**env) as (_, env):
-        return run(env, "", program("victim"), mode, *words)
-
-
-def starved(reference, mode, *words, under=(), **env):
-    """The program is as ever. What is missing in the trace is said there, or there is no trace."""
-    with folder(**env) as (d, full):
-        base.unseen(run(full, LIB, program("victim"), mode, *words, under=under), reference)
-        returned = sum(a + f for a, f in harness.calls_returned(d).values())
-        recorded = sum(a + f for a, f in harness.calls_recorded(d).values())
-        check(recorded <= returned, f"{recorded} calls recorded, {returned} returned")
-        check(all(os.path.getsize(t) for t in base.traces(d)), "an empty file is left")
-        stopped = not base.traces(d) or stop_of(base.traces(d)[0])
-        check(recorded == returned or stopped, f"{returned - recorded} calls lost and nobody says so")
-    tally.tries += 1
-
-
-def stop_of(trace):
-    """Does the header say that recording stopped, or that events were lost?"""
-    with open(trace, "rb") as f:
-        header = f.read(320)
-    return struct.unpack_from("<Q", header, 96)[0] or any(struct.unpack_from("<8Q", header, 256))
-
-
 def case_starvation_disk_full_at_every_extent():
     """From a disk that cannot hold the header to one that holds all."""
     reference = plain("work", "3000")
@@ -303,44 +277,6 @@ def case_starvation_address_space():
 
 def case_starvation_clock_jumps():
     victim("clock")
-
-
-def pause(change, rounds="3000"):
-    """Does something to the file of a program that records; its status, what it says."""
-    with folder() as (d, env):
-        p = subprocess.Popen(harness.command(LIB, program("victim"), "pause", rounds), env=env, stdin=subprocess.PIPE,
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        equal(p.stdout.readline(), b"ready\n", "first line")
-        change(base.traces(d)[0], p.pid)
-        out, err = p.communicate(b"\n", timeout=60)
-        tally.tries += 1
-        return p.returncode, out, err
-
-
-def case_starvation_deleted_while_mapped():
-    equal(pause(lambda trace, pid: os.unlink(trace)), (0, b"", b""), "status, output, errors")
-
-
-def case_starvation_cut_while_mapped():
-    """Not held: libgputrace(7) says so among the limits."""
-    status = pause(lambda trace, pid: os.truncate(trace, 4096))[0]
-    if status == -signal.SIGBUS:
-        raise Skip("a file made shorter in place ends the process that maps it (SIGBUS): a limit, not held")
-    equal(status, 0, "status")
-
-
-def case_starvation_replaced_while_mapped():
-    """The new file under the old name is not ours, and stays as it is."""
-    content = b"somebody's"
-
-    def replace(trace, pid):
-        with open(trace + ".new", "wb") as f:
-            f.write(content)
-        os.rename(trace + ".new", trace)
-        replace.trace = open(trace, "rb")
-    equal(pause(replace), (0, b"", b""), "status, output, errors")
-    equal(replace.trace.read(), content, "the other file")
-    replace.trace.close()
 
 
 # ---- threads -------------------------------------------------------------------------------------

@@ -142,6 +142,43 @@ def victim(mode, *words, threads=0, preload=LIB, name="victim", under=(), **env)
     return outcomes[1]
 
 
+def plain(mode, *words, **env):
+    with folder(**env) as (_, env):
+        return run(env, "", program("victim"), mode, *words)
+
+
+def starved(reference, mode, *words, under=(), **env):
+    """The program is as ever. What is missing in the trace is said there, or there is no trace."""
+    with folder(**env) as (d, full):
+        base.unseen(run(full, LIB, program("victim"), mode, *words, under=under), reference)
+        returned = sum(a + f for a, f in calls_returned(d).values())
+        recorded = sum(a + f for a, f in calls_recorded(d).values())
+        check(recorded <= returned, f"{recorded} calls recorded, {returned} returned")
+        check(all(os.path.getsize(t) for t in base.traces(d)), "an empty file is left")
+        stopped = not base.traces(d) or stop_of(base.traces(d)[0])
+        check(recorded == returned or stopped, f"{returned - recorded} calls lost and nobody says so")
+    tally.tries += 1
+
+
+def stop_of(trace):
+    """Does the header say that recording stopped, or that events were lost?"""
+    with open(trace, "rb") as f:
+        header = f.read(320)
+    return struct.unpack_from("<Q", header, 96)[0] or any(struct.unpack_from("<8Q", header, 256))
+
+
+def pause(change, rounds="3000", preload=LIB, **more):
+    """Does something to the file of a program that records; its status, what it says."""
+    with folder(**more) as (d, env):
+        p = subprocess.Popen(command(preload, program("victim"), "pause", rounds), env=env, stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        equal(p.stdout.readline(), b"ready\n", "first line")
+        change(base.traces(d)[0], p.pid)
+        out, err = p.communicate(b"\n", timeout=60)
+        tally.tries += 1
+        return p.returncode, out, err
+
+
 def main(cases, chosen):
     failed = 0
     for name in chosen or cases:

@@ -1,14 +1,14 @@
 # Trust: killed, forked, starved, attacked, combined. tests/trust/cases.py has the cases that no other
-# suite has; tests/trust/run collects those of all suites in one table.
+# suite has, files.py those of the trace's file; tests/trust/run collects those of all suites in one table.
 #   make check-trust   the quick cases of its own; trust-quick: the table from everyday sizes;
 #   make trust         the table from everything; make soak SECONDS=3600; make fuzz RUNS=1000000
 
 CHECKS += trust
 TRUST	:= $(O)/tests/trust
-TRUST_BIN := $(if $(CUDA13),$(TRUST)/victim $(TRUST)/victim-ubsan $(TRUST)/blocked $(COVERAGE)/libcheckpoint.so $(addprefix $(TRUST)/tsan/,libgputrace.so victim traffic))
+TRUST_BIN := $(if $(CUDA13),$(TRUST)/victim $(TRUST)/victim-ubsan $(TRUST)/victim-asan $(TRUST)/blocked $(COVERAGE)/libcheckpoint.so $(addprefix $(TRUST)/tsan/,libgputrace.so victim traffic))
 TRUST_ENV = O=$(O) CC=$(CC) MAKE="$(MAKE)"
 
-.PHONY: check-trust trust trust-quick soak fuzz fuzz-symbols fuzz-replay
+.PHONY: check-trust trust trust-quick trust-deps soak fuzz fuzz-symbols fuzz-replay
 check-trust: all $(TRUST)/replay_symbols
 	$(Q)$(MAKE) -s $(TRUST_BIN)
 	$(Q)status=0; $(TRUST_ENV) $(PYTHON) tests/trust/cases.py || status=1; \
@@ -20,6 +20,13 @@ check-trust: all $(TRUST)/replay_symbols
 trust trust-quick: all
 	$(Q)$(MAKE) -s $(TRUST_BIN) $(INTERPOSE_BIN)
 	$(Q)$(TRUST_ENV) $(PYTHON) tests/trust/run $(if $(filter trust,$@),full,quick)
+
+# Neighbours and file systems; a case whose package is not there is a skip. Not gcc-multilib: it would
+# remove the compilers for other machines.
+trust-deps:
+	$(Q)DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends gdb heaptrack libjemalloc2 \
+		libtcmalloc-minimal4 libmimalloc2.0 musl-tools lib32gcc-12-dev libc6-dev-i386 gcc-aarch64-linux-gnu \
+		fuse3 python3-fusepy quota
 
 SECONDS	?= 3600
 soak: all
@@ -51,10 +58,10 @@ $(TRUST)/replay_symbols: tests/fuzz/symbols.c tests/fuzz/replay.c tools/symbols/
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS_ALL) -Itools -o $@ $(filter %.c,$^) -ldw -lelf
 
-$(TRUST)/victim $(TRUST)/victim-ubsan: tests/trust/victim.c $(O)/sim/libcuda.so.1
+$(TRUST)/victim $(TRUST)/victim-ubsan $(TRUST)/victim-asan: tests/trust/victim.c $(O)/sim/libcuda.so.1
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS_ALL) $(if $(findstring ubsan,$@),-fsanitize=undefined -fno-sanitize-recover=undefined) -rdynamic -o $@ $< $(O)/sim/libcuda.so.1 -pthread
+	$(Q)$(CC) $(CFLAGS_ALL) $(if $(findstring -ubsan,$@),-fsanitize=undefined -fno-sanitize-recover=undefined) $(if $(findstring -asan,$@),-fsanitize=address) -rdynamic -o $@ $< $(O)/sim/libcuda.so.1 -pthread
 
 # The library as a race detector wants it: its own look-up comes before the detector is ready, so without dlsym.
 TSAN_OBJ := $(LIB_SRC:preload/%=$(TRUST)/tsan/%.o)

@@ -412,12 +412,12 @@ static void jump(int n)
 }
 
 /* A sandbox in which a system call fails. */
-static void forbid(int number)
+static void forbid(int number, unsigned error)
 {
 	struct sock_filter filter[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
 		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)number, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | error),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 	struct sock_fprog program = {sizeof(filter) / sizeof(*filter), filter};
@@ -433,7 +433,13 @@ static void sandbox(int n)
 				    SYS_madvise,   SYS_mremap,	 SYS_newfstatat, SYS_readlink,
 				    SYS_getcwd,	   SYS_prlimit64};
 
-	forbid(calls[n]);
+	forbid(calls[n], EPERM);
+}
+
+static void use_up_quota(int n)
+{
+	work(n);
+	forbid(SYS_fallocate, EDQUOT);
 }
 
 /* Works, waits for a line, works: the test does something to the file between. */
@@ -444,6 +450,82 @@ static void pause_between(int n)
 	fflush(stdout);
 	getchar();
 	work(n);
+}
+
+/* ---- SIGBUS --------------------------------------------------------------------------------- */
+
+static void start_driver(void);
+static char *volatile gone; /* a page that its file does not have */
+
+/* The program's own: says whether the fault is its own, and mends it. */
+static void on_bus(int signal, siginfo_t *info, void *unused)
+{
+	const char *text = info->si_code == BUS_ADRERR && info->si_addr == gone ? "my own fault\n"
+										: "not mine\n";
+
+	if (write(1, text, strlen(text)) < 0 ||
+	    mmap(gone, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+		 0) == MAP_FAILED)
+		_exit(71);
+}
+
+static void handle_bus(void)
+{
+	struct sigaction action = {.sa_sigaction = on_bus, .sa_flags = SA_SIGINFO};
+
+	sigaction(SIGBUS, &action, NULL);
+}
+
+static void fault(void)
+{
+	int fd = memfd_create("gone", MFD_CLOEXEC);
+
+	gone = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	*gone = 1;
+	work(3);
+}
+
+static void bus(int n)
+{
+	siginfo_t info = {.si_code = SI_QUEUE, .si_pid = 4711, .si_value.sival_int = 11};
+
+	if (n == 0)
+		fault();
+	if (n == 1)
+		raise(SIGBUS);
+	if (n == 2)
+		kill(getpid(), SIGBUS);
+	if (n == 3)
+		syscall(SYS_rt_sigqueueinfo, getpid(), SIGBUS, &info);
+	if (n == 4 && !fork()) /* records nothing */
+		fault();
+	if (n == 5 && !fork()) {
+		new_page();
+		work(3);
+		fault();
+	}
+	reap();
+}
+
+static void bus_handled(int n)
+{
+	if (n == 0) /* before anything is recorded */
+		handle_bus();
+	start_driver();
+	work(20);
+	if (n == 1)
+		handle_bus();
+	fault();
+}
+
+static void bus_ignored(int n)
+{
+	signal(SIGBUS, SIG_IGN);
+	start_driver();
+	work(20);
+	raise(SIGBUS);
+	work(20);
+	fault();
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -482,7 +564,11 @@ static const struct mode {
 	{"space", -1, 0, little_space, 5000},
 	{"clock", -1, 0, jump, 3000},
 	{"sandbox", -1, 0, sandbox, 3000},
+	{"quota", 0, 0, use_up_quota, 3000},
 	{"pause", 0, 0, pause_between, 0},
+	{"bus", 20, 1, bus, 20},
+	{"bus-handled", -1, 0, bus_handled, 20},
+	{"bus-ignored", -1, 0, bus_ignored, 0},
 };
 
 static void start_driver(void)
