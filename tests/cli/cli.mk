@@ -12,7 +12,10 @@ CHECKS	+= damaged
 TOOL_SAN := $(O)/san
 TOOL_SANITIZERS := address,undefined
 
-.PHONY: check-damaged
-check-damaged: all
-	$(Q)$(MAKE) -s -j$(shell nproc) O=$(TOOL_SAN) SAN=$(or $(SAN),$(TOOL_SANITIZERS)) $(TOOL_SAN)/gputrace
+BUILT	+= tool-san
+.PHONY: check-damaged tool-san
+tool-san: all
+	$(Q)$(MAKE) -s $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(shell nproc)) O=$(TOOL_SAN) SAN=$(or $(SAN),$(TOOL_SANITIZERS)) $(TOOL_SAN)/gputrace
+
+check-damaged: tool-san
 	$(Q)$(PYTHON) tests/cli/damaged.py $(O) $(TOOL_SAN)/gputrace

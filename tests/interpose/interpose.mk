@@ -9,6 +9,7 @@ INTERPOSE_BIN = $(addprefix $(INTERPOSE)/,reach lookup libother_dlsym.so libdriv
 	odd strange/libcuda.so.1 strange/libodd_inner.so two/program libaudit.so reach-asan \
 	$(if $(CUDA13),reach-elf locks liballocator.so liblocks1.so liblocks2.so children runtime-13 runtime-static) $(if $(CUDA12),runtime-12))
 
+BUILT	+= $(INTERPOSE_BIN)
 # Which of them can be built is known once the headers have been looked for, so not before the recipe.
 .PHONY: check-interpose
 check-interpose: all

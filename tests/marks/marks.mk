@@ -5,6 +5,7 @@ CHECKS += marks
 MARKS := $(O)/tests/marks
 # Where NVTX's headers are: beside cuda.h, or in the toolkit.
 NVTX = $(firstword $(wildcard $(CUDA13)/nvtx3/nvToolsExt.h /usr/local/cuda/include/nvtx3/nvToolsExt.h))
+BUILT	+= $(MARKS_BIN)
 MARKS_BIN = $(addprefix $(MARKS)/,$(if $(CUDA13),say say-fixed say-cxx $(if $(NVTX),nvtx abi.o)))
 MARKS_CFLAGS = $(CFLAGS_ALL) -isystem $(CUDA13)
 

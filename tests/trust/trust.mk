@@ -6,6 +6,7 @@
 CHECKS += trust
 TRUST	:= $(O)/tests/trust
 TRUST_BIN := $(if $(CUDA13),$(TRUST)/victim $(TRUST)/victim-ubsan $(TRUST)/victim-asan $(TRUST)/blocked $(COVERAGE)/libcheckpoint.so $(addprefix $(TRUST)/tsan/,libgputrace.so victim traffic))
+BUILT	+= $(TRUST_BIN)
 TRUST_ENV = O=$(O) CC=$(CC) MAKE="$(MAKE)"
 
 .PHONY: check-trust trust trust-quick trust-deps soak fuzz fuzz-symbols fuzz-replay
