@@ -277,28 +277,47 @@ static int nothing(const struct gt_args *args)
 					      "try: gputrace run -- PROGRAM");
 }
 
-/* Rates need two looks. JSON without --once goes on as long as anything runs. */
-static int print_looks(struct gt_out *out, struct gt_args *args, struct gt_live *live,
-		       struct gt_view *view)
+static int print_once(struct gt_out *out, struct gt_args *args, struct gt_live *live,
+		      struct gt_view *view)
 {
-	const bool again = args->format == GT_FORMAT_JSON && !args->once;
-
 	look(live, args);
 	if (!live->count)
 		return nothing(args);
-	if (again)
-		print(out, live, view);
-	do {
-		if (!gt_live_running(live))
-			break;
+	if (gt_live_running(live)) { /* rates need two looks */
 		pause_for(view->every);
 		look(live, args);
-		if (again)
-			print(out, live, view);
-	} while (again && !ferror(out->file));
-	if (!again)
-		print(out, live, view);
+	}
+	print(out, live, view);
 	return 0;
+}
+
+/* False: only processes were named, by number, and none of them is there any more. */
+static bool may_come(const struct gt_args *args)
+{
+	bool may = !args->operand_count;
+
+	for (size_t i = 0; i < args->operand_count && !may; i++) {
+		char *process = gt_xasprintf("/proc/%s", args->operands[i]);
+
+		may = access(args->operands[i], F_OK) == 0 || access(process, F_OK) == 0;
+		free(process);
+	}
+	return may;
+}
+
+/* From before the first process begins until the last one has ended. */
+static int print_again(struct gt_out *out, struct gt_args *args, struct gt_live *live,
+		       struct gt_view *view)
+{
+	for (;;) {
+		look(live, args);
+		print(out, live, view);
+		if (ferror(out->file) || (live->count && !gt_live_running(live)))
+			return 0;
+		if (!live->count && !may_come(args))
+			return nothing(args);
+		pause_for(view->every);
+	}
 }
 
 /* ---- the command ------------------------------------------------------------------------------- */
@@ -323,8 +342,10 @@ static int run(struct gt_out *out, struct gt_args *args, struct gt_live *live)
 	if (view.every < 0.1)
 		return gt_message(GT_EXIT_USAGE, "live: --interval is at least 100ms");
 	view.once = !screen;
+	if (!screen && (args->once || out->format != GT_FORMAT_JSON))
+		return print_once(out, args, live, &view);
 	if (!screen)
-		return print_looks(out, args, live, &view);
+		return print_again(out, args, live, &view);
 	if (gt_live_terminal(live, &view, out->utf8, find, args))
 		return gt_message(GT_EXIT_USAGE,
 				  "live: this terminal (TERM) is not known; use --once");

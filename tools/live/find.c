@@ -16,6 +16,8 @@
 #include "live/live.h"
 #include "model/xalloc.h"
 
+#define SEARCH_SECONDS 2
+
 static bool was_seen(const struct gt_live *live, const char *path)
 {
 	for (size_t i = 0; i < live->seen_count; i++)
@@ -75,11 +77,17 @@ static void find_of_process(struct gt_live *live, const char *pid)
 		closedir(fds);
 }
 
+/* Tens of milliseconds where there are many processes, so not at each of ten looks a second. */
 static void find_everywhere(struct gt_live *live)
 {
-	DIR *processes = opendir("/proc");
+	const double now = gt_live_now();
 	struct dirent *entry;
+	DIR *processes;
 
+	if (live->searched > 0 && now - live->searched < SEARCH_SECONDS)
+		return;
+	live->searched = now;
+	processes = opendir("/proc");
 	while (processes && (entry = readdir(processes)))
 		if (isdigit((unsigned char)*entry->d_name))
 			find_of_process(live, entry->d_name);

@@ -76,6 +76,7 @@ struct gt_live {
 	size_t seen_count;
 	unsigned int looks;
 	double times[GT_LIVE_PAST]; /* of the last looks */
+	double searched;	    /* when all processes were gone through */
 	bool all;		    /* also what had ended before it was found */
 	int device;		    /* INT_MIN = all */
 	long rank;		    /* -1 = all */
