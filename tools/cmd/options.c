@@ -453,7 +453,7 @@ static const struct option_row options[] = {
 	{GT_OPT_RANGE, "range", 0, "NAME", "only in ranges of this name; * and ? match any, step",
 	 parse_range},
 	{GT_OPT_BUDGET, "budget", 0, "SIZE", "largest file to write", parse_budget},
-	{GT_OPT_DIR, "dir", 0, "DIR", "where the traces go (default: here)", parse_dir},
+	{GT_OPT_DIR, "dir", 0, "DIR", "where the traces go, made if need be (default: here)", parse_dir},
 	{GT_OPT_RING, "ring", 0, "SIZE", "history kept per process (default 256M)", parse_ring},
 	{GT_OPT_STACKS, "stacks", 0, "KIND", "both (default), native, python or none",
 	 parse_stacks},

@@ -36,8 +36,11 @@ static int set_environment(const struct gt_args *args)
 	}
 	gt_set_preload(library);
 	free(library);
-	if (args->dir)
+	if (args->dir) {
+		/* What cannot be made is named by the library, which then does not record. */
+		mkdir(args->dir, 0777);
 		setenv("GPUTRACE_DIR", args->dir, 1);
+	}
 	if (args->ring)
 		setenv("GPUTRACE_RING", args->ring, 1);
 	if (args->stacks)

@@ -394,7 +394,7 @@ static const struct rule {
 	bool weak;
 } rules[] = {
 	{"workspace", WORKSPACES, workspace, "asked for by cuBLAS's handle or workspace", false},
-	{"moved-module", WEIGHTS, moved_module, "made by Module.to() or .cuda()", false},
+	{"moved-module", WEIGHTS, moved_module, "made by Module.to(), .cuda() or FSDP", false},
 	{"constructed", WEIGHTS, constructed, "made by a layer's constructor, alive at its use",
 	 false},
 	{"constructor", TEMPORARIES, constructor, "made by a layer's constructor, gone before use",

@@ -19,7 +19,7 @@
 #define GT_IN_BACKWARD	 (1u << 3) /* backward(), on the thread that called it */
 #define GT_IN_ZERO_GRAD	 (1u << 4)
 #define GT_IN_OPTIMIZER	 (1u << 5)
-#define GT_IN_APPLY	 (1u << 6) /* Module.to, .cuda, .half */
+#define GT_IN_APPLY	 (1u << 6) /* Module.to, .cuda, .half; FSDP's parts of them */
 #define GT_IN_LOAD	 (1u << 7)
 #define GT_IN_COPY	 (1u << 8) /* deepcopy, replicas */
 #define GT_IN_INIT	 (1u << 9) /* a layer's constructor */
