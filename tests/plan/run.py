@@ -139,7 +139,7 @@ def bad_arguments(bench, runs):
                           ("--params", "3Q"), ("--batch", "4,,8"), ("--batch", "x"), ("--reserve", "much"),
                           ("--layers", "2.5"), ("--rank", ""), ("--gpus", "-1"), ("--sample", "0")):
         says(bench, "plan: %s %s: not understood" % (option, value), "plan", "--params", "1M", option, value)
-    says(bench, "usage: gputrace compare", "compare", a)
+    says(bench, "usage: gputrace compare", "compare")
 
 
 def no_steps(bench, _):

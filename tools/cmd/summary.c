@@ -4,6 +4,7 @@
 #include <string.h>
 #include "cmd/holders.h"
 #include "cmd/oom.h"
+#include "cmd/ranks.h"
 #include "cmd/torch_table.h"
 #include "cmd/warnings.h"
 #include "cmd/summary.h"
@@ -164,20 +165,14 @@ static int print_one(struct gt_out *out, const struct gt_args *args, const struc
 /* ---- several processes
  * --------------------------------------------------------------------------- */
 
-static const char *rank_of(const struct gt_trace *trace)
+static void add_place(struct gt_table *table, const struct gt_ranked *row, bool tightest)
 {
-	const struct gt_bytes *rank = gt_trace_info(trace, "env.RANK");
-
-	return rank && rank->length ? rank->text : "-";
-}
-
-static void add_place(struct gt_table *table, const struct gt_place *place, bool tightest)
-{
+	const struct gt_place *place = row->place;
 	const struct gt_trace *trace = place->input->trace;
 	const struct gt_ctr *ctr = &place->lane->ctr;
 
 	gt_table_row(table, 0, 0, tightest ? GT_ROW_ACT : 0);
-	gt_table_text(table, rank_of(trace));
+	gt_table_text(table, gt_rank_text(trace));
 	gt_table_number(table, place->lane->device);
 	gt_table_pid(table, trace);
 	gt_table_number(table, (int64_t)ctr->peak[GT_TOTAL_IN_USE]);
@@ -187,13 +182,10 @@ static void add_place(struct gt_table *table, const struct gt_place *place, bool
 	else
 		gt_table_unknown(table);
 	gt_table_number(table, (int64_t)ctr->failed);
-	gt_table_text(table,
-		      gt_input_headline(&(struct gt_args){.device = GT_ANY_DEVICE}, place->input)
-			      ? "out of memory"
-			      : gt_process_state(trace));
+	gt_table_text(table, row->state);
 }
 
-static void print_places(struct gt_out *out, const struct gt_places *places,
+static void print_places(struct gt_out *out, const struct gt_ranked *rows, size_t count,
 			 const struct gt_place *tightest)
 {
 	static const struct gt_field fields[] = {
@@ -209,10 +201,23 @@ static void print_places(struct gt_out *out, const struct gt_places *places,
 	struct gt_table *table = gt_table_new(fields, sizeof(fields) / sizeof(fields[0]));
 
 	gt_table_unit(table, GT_UNIT_MIB);
-	for (size_t i = 0; i < places->count; i++)
-		add_place(table, &places->places[i], &places->places[i] == tightest);
+	for (size_t i = 0; i < count; i++)
+		add_place(table, &rows[i], rows[i].place == tightest);
 	gt_table_print(table, out, 0);
 	gt_table_free(table);
+}
+
+static void print_order(struct gt_out *out, const struct gt_ranked *rows, size_t count,
+			uint64_t median)
+{
+	char text[GT_SIZE_TEXT];
+	size_t odd = 0;
+
+	while (odd < count && (rows[odd].failed || rows[odd].off))
+		odd++;
+	if (odd)
+		gt_line(out, GT_PLAIN, "Unlike the others, first: %zu of %zu; median peak %s.", odd,
+			count, gt_size_text(median, text));
 }
 
 static int print_many(struct gt_out *out, const struct gt_args *args, struct gt_session *session,
@@ -222,20 +227,24 @@ static int print_many(struct gt_out *out, const struct gt_args *args, struct gt_
 	char device[GT_DEVICE_TEXT], pid[GT_PID_TEXT];
 	char *peak = gt_of_card(tightest->lane->ctr.peak[args->total], tightest->device_total);
 	char *line = gt_command_line(tightest->input->trace, out->terminal ? 56 : 0);
+	uint64_t median;
+	struct gt_ranked *rows = gt_rank_places(places, args->total, &median);
 
 	if (out->format == GT_FORMAT_TEXT) {
 		gt_line(out, GT_BOLD, "No failure. Tightest: %s on %s, peak %s.",
 			gt_pid_text(tightest->input->trace, pid),
 			gt_device_text(tightest->lane->device, device), peak);
 		gt_line(out, GT_PLAIN, "%s   %zu processes", line, session->count);
+		print_order(out, rows, places->count, median);
 	}
-	print_places(out, places, tightest);
+	print_places(out, rows, places->count, tightest);
 	if (out->format == GT_FORMAT_TEXT) {
 		for (size_t i = 0; i < session->count; i++)
 			gt_print_loss(out, session->inputs[i].trace);
 		gt_next(out, "next: gputrace %s",
 			session->paths[tightest->input - session->inputs]);
 	}
+	free(rows);
 	free(line);
 	free(peak);
 	return 0;
