@@ -88,8 +88,8 @@ struct gt_ranked *gt_rank_places(const struct gt_places *places, enum gt_total t
 
 	*ret_median = median_of(places, total);
 	for (size_t i = 0; i < places->count; i++)
-		rows[i] = ranked(&places->places[i], peak_of(&places->places[i], total),
-				 *ret_median);
+		rows[i] =
+			ranked(&places->places[i], peak_of(&places->places[i], total), *ret_median);
 	qsort(rows, places->count, sizeof(*rows), by_interest);
 	return rows;
 }
