@@ -4,7 +4,7 @@
  * that growing, sealing and recycling never stop; the file it leaves must be exactly the model's
  * state after the last event of each lane, and have every event whose call had returned.
  *
- *   killed TIMES
+ *   killed TIMES [SEED]
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -132,7 +132,7 @@ int main(int argc, char **argv)
 {
 	unsigned long times = argc > 1 ? strtoul(argv[1], NULL, 0) : 0, bad = 0;
 	struct sums sums = {0};
-	uint64_t r = 42;
+	uint64_t r = argc > 2 ? strtoul(argv[2], NULL, 0) : 42;
 	struct model m;
 
 	setenv("GPUTRACE_EXTENT", "8K", 1);

@@ -76,6 +76,38 @@ def case_death_kill_from_outside():
     equal(tally.lost, 0, "committed events lost")
 
 
+def stepped(library, rounds):
+    """Stopped after every instruction; see step.c."""
+    if os.uname().machine != "x86_64":
+        raise Skip("needs x86-64")
+    if not FULL:
+        raise Skip("minutes long: with FULL=1")
+    library = program(f"step-{library}/libgputrace.so")
+    with folder(GPUTRACE_CELLS="64", GPUTRACE_EXTENT="4K", GPUTRACE_RING="24K", STEP_PRELOAD=library) as (_, env):
+        # On one processor: the two only wait for each other.
+        status, out, err = run(env, "", program("step"), "step", program("victim"), str(rounds), limit=900,
+                               under=["taskset", "-c", str(min(os.sched_getaffinity(0)))])
+    if b"ptrace" in err:
+        raise Skip("tracing is not permitted")
+    return status, out.decode()
+
+
+def case_death_at_every_instruction_gcc(compiler="gcc"):
+    status, said = stepped(compiler, 100)
+    check(status == 0 and said.startswith("ok"), f"status {status}: {said}")
+    tally.tries = int(said.split()[3])
+
+
+def case_death_at_every_instruction_clang():
+    case_death_at_every_instruction_gcc("clang")
+
+
+def case_death_at_every_instruction_mutant():
+    """A slot's key before its fields: found."""
+    status, said = stepped("mutant", 100)
+    check(status == 1 and "totals are not those of the calls" in said, f"not found: status {status}: {said}")
+
+
 # ---- processes -----------------------------------------------------------------------------------
 
 def case_processes_fork():
@@ -202,6 +234,29 @@ def case_processes_torchrun():
     tally.tries += 4
 
 
+PTX = ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry f() { ret; }\n"
+
+
+def case_processes_ptxas():
+    """The compiler that Triton and PyTorch start: the same answer and the same code, and no trace."""
+    found = glob.glob(os.path.join(os.environ.get("GT_TORCH_HOME", "/nowhere"), "*/venv/lib/*/site-packages/**/ptxas"),
+                      recursive=True)
+    if not found:
+        raise Skip("no ptxas here (it comes with PyTorch)")
+    outcomes = []
+    for preload in "", LIB:
+        with folder() as (d, env):
+            source, code = os.path.join(d, "f.ptx"), os.path.join(d, "f.cubin")
+            with open(source, "w") as f:
+                f.write(PTX)
+            status, out, err = run(env, preload, found[0], "-arch", "sm_75", "-o", "f.cubin", source, under=["env", "-C", d])
+            with open(code, "rb") as f:
+                outcomes.append((status, out.replace(d.encode(), b""), err.replace(d.encode(), b""), f.read()))
+            equal(base.traces(d), [], "traces")
+    equal(outcomes[1][:3], outcomes[0][:3], "status, output, errors")
+    check(outcomes[1][3] == outcomes[0][3] and outcomes[0][0] == 0, "the code")
+
+
 # ---- starvation ----------------------------------------------------------------------------------
 
 def case_starvation_disk_full_at_every_extent():
@@ -298,6 +353,31 @@ def case_threads_driver_waits():
         equal(harness.calls_recorded(d).popitem()[1], (6001, 6001), "calls")
 
 
+GIL = """
+import ctypes, sys, threading
+free, held = ctypes.CDLL("libcuda.so.1"), ctypes.PyDLL("libcuda.so.1")   # without, with the interpreter's lock
+p, c = ctypes.c_uint64(), ctypes.c_void_p()
+free.cuInit(0), free.cuDevicePrimaryCtxRetain(ctypes.byref(c), 0)
+sys.setswitchinterval(1e-5)
+def work(d):
+    p = ctypes.c_uint64()
+    d.cuCtxSetCurrent(c)
+    for i in range(500):
+        assert not d.cuMemAlloc_v2(ctypes.byref(p), ctypes.c_size_t(512)) and not d.cuMemFree_v2(p)
+ts = [threading.Thread(target=work, args=(d,)) for d in (free, held) * 3]
+for t in ts: t.start()
+for t in ts: t.join()
+"""
+
+
+def case_threads_interpreter_lock():
+    """Calls that hold it and calls that do not, while threads take it from each other all the time."""
+    program("victim")
+    with folder() as (d, env):
+        equal(run(env, LIB, sys.executable, "-c", GIL), (0, b"", b""), "status, output, errors")
+        equal(list(harness.calls_recorded(d).values()), [(3000, 3000)], "calls")
+
+
 RACE = "WARNING: ThreadSanitizer"
 
 
@@ -390,7 +470,7 @@ def case_neighbours_setuid():
         equal(base.traces(d), [], "traces")
 
 
-def foreign(compiler, *flags):
+def foreign(compiler, *flags, said=b""):
     """A program of another libc or machine: the loader says that it ignores us, or nothing."""
     if not shutil.which(compiler):
         raise Skip(f"no {compiler} here")
@@ -401,7 +481,9 @@ def foreign(compiler, *flags):
         if subprocess.run([compiler, *flags, "-o", exe, source], capture_output=True).returncode:
             raise Skip(f"{compiler} {' '.join(flags)} does not work here")
         # The shell in front has us; what it says of its own is nothing.
-        equal(run(env, LIB, exe)[:2], (7, b"foreign\n"), "status, output")
+        status, out, err = run(env, LIB, exe)
+        equal((status, out), (7, b"foreign\n"), "status, output")
+        check(said in err and all(b"ignored" in line for line in err.splitlines()), f"errors: {err}")
         equal(base.traces(d), [], "traces")
 
 
@@ -410,7 +492,7 @@ def case_neighbours_static_program():
 
 
 def case_neighbours_32_bit_program():
-    foreign(os.environ.get("CC", "cc"), "-m32")
+    foreign(os.environ.get("CC", "cc"), "-m32", said=b"wrong ELF class")
 
 
 def case_neighbours_musl_program():

@@ -104,6 +104,49 @@ print("went on")
         tally.tries += 1
 
 
+def case_hostile_truncated_under_a_reader():
+    """Of the tool's: it answers or says why it cannot."""
+    chance, seen = random.Random(5), set()
+    with folder() as (d, env):
+        equal(run(env, LIB, program("victim"), "work", "20000"), FINE, "status, output, errors")
+        trace, copy = base.traces(d)[0], os.path.join(d, "copy")
+        for command in ["summary", "peak", "dump"] * (60 if FULL else 6):
+            shutil.copyfile(trace, copy)
+            p = subprocess.Popen([TOOL, command, copy], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            time.sleep(chance.random() * 0.01)  # a moment, nothing is waited for
+            os.truncate(copy, chance.randrange(os.path.getsize(copy)))
+            err = p.communicate(timeout=60)[1]
+            seen.add(p.returncode)
+            check(p.returncode in (0, 3) and (p.returncode == 0 or err.startswith(b"gputrace: ")), f"{command}: {p.returncode} {err}")
+            tally.tries += 1
+    check(len(seen) > 1, f"statuses: {seen}")
+
+
+EVIL = """
+import ctypes
+d, p, c = ctypes.CDLL("libcuda.so.1"), ctypes.c_uint64(), ctypes.c_void_p()
+d.cuInit(0), d.cuDevicePrimaryCtxRetain(ctypes.byref(c), 0), d.cuCtxSetCurrent(c)
+def f(): d.cuMemAlloc_v2(ctypes.byref(p), ctypes.c_size_t(512))
+f.__code__ = f.__code__.replace(co_name="evil\\x1b]0;title\\x07", co_qualname="evil\\x1b]0;title\\x07")
+f()
+"""
+
+
+def case_hostile_escapes_in_names():
+    """Of a function and of its file: a terminal never gets them."""
+    source = "exec(compile(%r, %r, 'exec'))" % (EVIL, "/tmp/\x1b[2Jevil.py")
+    program("victim")
+    with folder(GPUTRACE_CELLS="1024") as (d, env):
+        equal(run(env, LIB, sys.executable, "-c", source), FINE, "status, output, errors")
+        for command in ["summary"], ["peak"], ["dump", "--defs"]:
+            p = subprocess.run([TOOL, *command, base.traces(d)[0]], capture_output=True, timeout=60)
+            equal(p.returncode, 0, f"status of {command} ({p.stderr[-300:]})")
+            bad = [c for c in p.stdout + p.stderr if c < 32 and c not in b"\n\t"]
+            equal(bad, [], f"control characters of {command}")
+            check(b"evil" in p.stdout, f"the name is not in {command}")
+            tally.tries += 1
+
+
 # ---- SIGBUS of the program -----------------------------------------------------------------------
 
 def case_bus_ends_the_program_as_ever():

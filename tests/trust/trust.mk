@@ -19,7 +19,7 @@ check-trust: all $(TRUST)/replay_symbols
 
 # The table. check-interpose builds what its cases need.
 trust trust-quick: all
-	$(Q)$(MAKE) -s $(TRUST_BIN) $(INTERPOSE_BIN)
+	$(Q)$(MAKE) -s $(TRUST_BIN) $(INTERPOSE_BIN) $(if $(filter trust,$@),$(if $(CUDA13),$(TRUST)/step $(STEPPED)))
 	$(Q)$(TRUST_ENV) $(PYTHON) tests/trust/run $(if $(filter trust,$@),full,quick)
 
 # Neighbours and file systems; a case whose package is not there is a skip. Not gcc-multilib: it would
@@ -63,6 +63,19 @@ $(TRUST)/victim $(TRUST)/victim-ubsan $(TRUST)/victim-asan: tests/trust/victim.c
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS_ALL) $(if $(findstring -ubsan,$@),-fsanitize=undefined -fno-sanitize-recover=undefined) $(if $(findstring -asan,$@),-fsanitize=address) -rdynamic -o $@ $< $(O)/sim/libcuda.so.1 -pthread
+
+# Stepped through: the library of each compiler, and one with a fault in its store order.
+STEPPED	:= $(addprefix $(TRUST)/step-,gcc/libgputrace.so clang/libgputrace.so mutant/libgputrace.so)
+$(STEPPED): $(LIB_SRC) $(wildcard preload/*.h include/gputrace/*.h) $(P)/exports.map
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(if $(findstring clang,$@),clang,gcc) -std=gnu11 -O2 -g -w -Iinclude $(PRELOAD_CFLAGS) \
+		$(if $(findstring mutant,$@),-DGT_MUTANT=2) $(PRELOAD_LDFLAGS) -o $@ $(LIB_SRC) -l:libzstd.a
+
+$(TRUST)/step: tests/trust/step.c tests/recorder/check.c tests/recorder/check.h
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) -D_GNU_SOURCE -o $@ $(filter %.c,$^) -l:libzstd.a
 
 # The library as a race detector wants it: its own look-up comes before the detector is ready, so without dlsym.
 TSAN_OBJ := $(LIB_SRC:preload/%=$(TRUST)/tsan/%.o)

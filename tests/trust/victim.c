@@ -452,6 +452,33 @@ static void pause_between(int n)
 	work(n);
 }
 
+/* ---- stepped through ------------------------------------------------------------------------- */
+
+static __attribute__((noinline)) void at_depth(int depth, int round)
+{
+	volatile int here = depth; /* no tail call */
+
+	if (depth) {
+		at_depth(depth - 1, round);
+	} else {
+		uint64_t p = allocate(512 + (size_t)round % 100 * 512);
+
+		allocate(512);
+		release(p);
+	}
+	here--;
+}
+
+/* The tracer begins behind the first round, and knows sizes and depths: step.c. */
+static void deep(int n)
+{
+	at_depth(0, 0);
+	raise(SIGSTOP);
+	for (int i = 1; i <= n; i++)
+		at_depth(i % 20, i);
+	_exit(0);
+}
+
 /* ---- SIGBUS --------------------------------------------------------------------------------- */
 
 static void start_driver(void);
@@ -564,6 +591,7 @@ static const struct mode {
 	{"space", -1, 0, little_space, 5000},
 	{"clock", -1, 0, jump, 3000},
 	{"sandbox", -1, 0, sandbox, 3000},
+	{"deep", 0, 0, deep, 0},
 	{"quota", 0, 0, use_up_quota, 3000},
 	{"pause", 0, 0, pause_between, 0},
 	{"bus", 20, 1, bus, 20},
