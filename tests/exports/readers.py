@@ -23,8 +23,8 @@ from grpc_tools import protoc
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 
-from run import (HERE, ROOT, Bench, answers, equal, events, expect, export, lines, queries, samples, stacks,
-                 traces)
+from run import (HERE, ROOT, Bench, answers, equal, events, expect, export, lines, queries, round_trip, samples,
+                 stacks, traces)
 from wire import Pprof
 
 
@@ -204,13 +204,15 @@ def main():
     paths = traces(bench)
     cases = [("%s-%s" % (name, n), test, paths[n]) for name, test in
              (("pprof", pprof), ("json", json_schemas), ("parsers", parsers)) for n in ("oom", "two", "hostile", "lost")]
+    cases += [("again-" + n, round_trip, paths[n]) for n in ("oom", "hostile")]
     cases += [("duckdb-" + n, duck, paths[n]) for n in ("oom", "two", "hostile", "large")]
     torch = torch_trace(bench)
     if torch:
         snapshot = os.path.join(bench.dir, "snapshot.pickle")
         cases += [("torch-categories", categories, torch), ("torch-stacks", stacks, torch),
                   ("torch-events", events, torch), ("torch-answers", answers, torch), ("torch-lines", lines, torch),
-                  ("torch-pprof", pprof, torch), ("torch-json", json_schemas, torch), ("torch-duckdb", duck, torch),
+                  ("torch-pprof", pprof, torch), ("torch-json", json_schemas, torch),
+                  ("torch-again", round_trip, torch), ("snapshot-again", round_trip, snapshot), ("torch-duckdb", duck, torch),
                   ("snapshot-stacks", stacks, snapshot), ("snapshot-answers", answers, snapshot),
                   ("snapshot-json", json_schemas, snapshot)]
     else:

@@ -244,6 +244,88 @@ def chrome(bench, path):
         equal(len(instants), len(bench.json("errors", path)["errors"]), "instants of refused requests")
 
 
+# ---- the database as a trace ------------------------------------------------------------------------
+
+COMMANDS = ("summary", "oom", "at peak", "at end", "peak --by stack", "peak --level driver", "peak --by category", "steps",
+            "growth", "segments", "errors", "ledger", "timeline --points 100", "timeline --range *")
+
+
+def same(bench, command, paths, database):
+    """A command says the same of a database as of the traces in it."""
+    answers = []
+    for inputs in (paths, (database,)):
+        done = bench.gputrace(*command.split(), *inputs, "--format", "json")
+        text = (done.stdout + done.stderr).decode()
+        for path in inputs:
+            text = text.replace(path, "FILE")
+        answers.append((done.returncode, text))
+    equal(answers[1], answers[0], "answer of " + command)
+    return answers[0][0]
+
+
+def round_trip(bench, path):
+    out = export(bench, "sqlite", path)
+    statuses = [same(bench, command, (path,), out) for command in COMMANDS]
+    expect(statuses.count(0) > 8, "statuses %s: no test" % statuses)
+    equal(bench.json("diff", path, out)["rows"], bench.json("diff", path, path)["rows"], "difference to itself")
+    for kind in ("snapshot", "csv", "sqlite"):
+        files = []
+        for source in (path, out):
+            to = os.path.join(bench.dir, "again-%d" % len(files))
+            bench.text(*(["snapshot"] if kind == "snapshot" else ["export", "--format", kind]), source, "-o", to)
+            with open(to, "rb") as file:
+                files.append(file.read())
+        equal(files[1] == files[0], True, "%s from the database is that from the trace" % kind)
+    equal(bench.gputrace("dump", "--check", out).returncode, 0, "status of dump --check")
+
+
+def round_several(bench, a, b):
+    out = os.path.join(bench.dir, "several.db")
+    bench.text("export", "--format", "sqlite", a, b, "-o", out)
+    for command in ("summary", "peak", "ledger", "errors"):
+        same(bench, command, (a, b), out)
+
+
+def no_database(bench, path):
+    """What is no export, or not one any more, is refused in one line; so is what needs the trace's bytes."""
+    out = export(bench, "sqlite", path)
+    other = os.path.join(bench.dir, "other.db")
+
+    def refused(why, source, *command):
+        done = bench.gputrace(*(command or ("summary",)), source)
+        said = done.stderr.decode()
+        expect(done.returncode in (2, 3) and said.count("\n") == 1 and why in said, "%s: %d %r" % (why, done.returncode, said))
+
+    refused("has its names in it already", out, "pack", "-o", other)
+    for why, script in (("not one that gputrace exported", "CREATE TABLE t (a)"),
+                        ("not one that gputrace exported", "DROP TABLE raw_node"),
+                        ("not one that gputrace exported", "ALTER TABLE block DROP COLUMN space"),
+                        ("not one that gputrace exported", "DROP TABLE raw_info; CREATE VIEW raw_info AS SELECT 1"),
+                        ("no process", "DELETE FROM raw_header"), ("missing", "DELETE FROM block WHERE from_event > 0"),
+                        ("missing", "UPDATE raw_lane SET history_first = 0"), ("missing", "UPDATE raw_lane SET events = 1 << 62"),
+                        ("cannot be", "UPDATE raw_node SET parent = -1"), ("cannot be", "UPDATE raw_node SET address = 'x'"),
+                        ("not defined", "UPDATE raw_node SET parent = 99999"), ("not defined", "UPDATE raw_node SET parent = rowid"),
+                        ("not defined", "UPDATE raw_site SET native = 99999"), ("not defined", "DELETE FROM raw_thread"),
+                        ("cannot be", "UPDATE block SET site = 99999"), ("cannot be", "UPDATE block SET from_seconds = -1"),
+                        ("cannot be", "UPDATE raw_module SET build_id = x'00'"), ("longer", "UPDATE raw_module SET build_id_length = 33"),
+                        ("in order", "UPDATE raw_block SET address = 4096"), ("missing", "UPDATE raw_lane SET device = 64"),
+                        ("missing", "UPDATE raw_lane SET history_first = 1 << 62, events = (1 << 62) - 2"),
+                        ("cannot be", "UPDATE raw_report SET site = 1 << 40")):
+        shutil.copy(out, other)
+        if script.startswith("CREATE TABLE t"):
+            os.remove(other)
+        with sqlite3.connect(other) as db:
+            db.executescript(script)
+        db.close()
+        refused(why, other)
+    with open(out, "rb") as file:
+        whole = file.read()
+    for size in (16, 100, 4096, len(whole) // 2):
+        with open(other, "wb") as file:
+            file.write(whole[:size])
+        refused("SQLite database", other)
+
+
 # ---- metrics --------------------------------------------------------------------------------------
 
 def samples(text):
@@ -410,17 +492,19 @@ def main():
     bench, wanted = Bench(sys.argv[1]), sys.argv[2:]
     paths = traces(bench)
     cases = [("stacks-" + n, stacks, paths[n]) for n in ("oom", "two", "lost")]
+    cases += [("again-" + n, round_trip, paths[n]) for n in ("two", "lost")]
     cases += [(n, f, paths["two"]) for n, f in (("labels", labels), ("documented", documented), ("answers", answers),
                                                 ("lines", lines), ("events", events), ("chrome-two", chrome),
                                                 ("files", files), ("usage", usage))]
     cases += [("several", several, paths["oom"], paths["two"]), ("events-oom", events, paths["oom"]),
               ("lost", lost, paths["lost"]), ("chrome-oom", chrome, paths["oom"]), ("metrics", metrics, paths["oom"]),
               ("metrics-two", metrics, paths["two"]), ("watched", watched, paths["oom"]),
+              ("several-again", round_several, paths["oom"], paths["two"]), ("no-database", no_database, paths["oom"]),
               ("hostile", hostile, paths["hostile"]), ("bounded", bounded, paths["two"], paths["large"])]
     say = os.path.join(bench.build, "tests", "marks", "say")
     if os.path.exists(say):
         path = bench.trace("say", [say, "random"], sim=("--devices", "2"))
-        cases.append(("ranges", ranges, path, None))
+        cases += [("ranges", ranges, path, None), ("again-say", round_trip, path)]
     else:
         print("skip ranges: tests/marks/say is not built (no CUDA headers)")
     for name, test, tool in (("go-pprof", go, "go"), ("promtool", promtool, "promtool")):

@@ -158,7 +158,8 @@ static int check(const struct gt_session *session)
 {
 	const struct gt_trace *trace = session->inputs[0].trace;
 
-	if (session->count != 2 || trace->snapshot || !session->inputs[1].trace->snapshot)
+	if (session->count != 2 || trace->snapshot || trace->database ||
+	    !session->inputs[1].trace->snapshot)
 		return gt_message(
 			GT_EXIT_USAGE,
 			"merge: needs a trace and a torch snapshot of the same run, in this "

@@ -7,6 +7,16 @@
 
 #include "symbols/embed.h"
 
+static void take_name(void *ctx, const struct gt_pack_name *name)
+{
+	gt_pack_name(ctx, name);
+}
+
+static void take_source(void *ctx, const char *file, int line, const char *text)
+{
+	gt_pack_source(ctx, file, line, text);
+}
+
 int gt_pack_input(struct gt_input *input, const char *path)
 {
 	const struct gt_trace *trace = input->trace;
@@ -20,7 +30,8 @@ int gt_pack_input(struct gt_input *input, const char *path)
 				  trace->path);
 	pack = gt_pack_new(trace);
 	if (pack && !trace->name_count)
-		gt_symbols_embed(gt_input_symbols(input), pack);
+		gt_symbols_embed(gt_input_symbols(input),
+				 &(struct gt_embed){take_name, take_source, pack});
 	if (!pack || gt_pack_write(pack, path, &err))
 		status = gt_message_error(&err);
 	gt_pack_free(pack);
@@ -51,6 +62,10 @@ int gt_cmd_pack(struct gt_args *args)
 	if (session.count == 1 && session.inputs[0].trace->snapshot)
 		status = gt_message(GT_EXIT_USAGE,
 				    "pack: %s: a torch snapshot has its names in it already",
+				    session.paths[0]);
+	else if (session.count == 1 && session.inputs[0].trace->database)
+		status = gt_message(GT_EXIT_USAGE,
+				    "pack: %s: a database has its names in it already",
 				    session.paths[0]);
 	else if (session.count == 1)
 		status = gt_pack_input(&session.inputs[0], args->output);

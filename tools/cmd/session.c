@@ -106,25 +106,51 @@ static int keep_rank(const struct gt_args *args, struct gt_session *session)
 			  args->operands[args->operand_count - 1], args->rank);
 }
 
+/* A part of the file of that number; *ret_parts: how many it has. */
+static int open_input(const struct gt_args *args, struct gt_session *session, const char *path,
+		      unsigned int part, unsigned int *ret_parts)
+{
+	struct gt_input *input = GT_PUSH(session->inputs, session->count);
+	struct gt_error err = {0};
+
+	input->frames = args->frames;
+	if (!gt_open_part(path, args->partial ? GT_OPEN_PARTIAL : 0, part, ret_parts, &input->trace,
+			  &err))
+		return 0;
+	input->trace = NULL;
+	return gt_message_error(&err);
+}
+
+/* A file of several processes is as many inputs, each with the path, so that both lists stay in step. */
+static void repeat_path(struct gt_session *session, size_t at)
+{
+	char *path = gt_xstrdup(session->paths[at]);
+
+	add_path(session, path);
+	memmove(&session->paths[at + 1], &session->paths[at],
+		(session->path_count - 1 - at) * sizeof(*session->paths));
+	session->paths[at] = path;
+}
+
 int gt_session_open(const struct gt_args *args, struct gt_session *ret)
 {
 	struct gt_session session = {0};
 	int status = expand(args, &session);
 
-	for (size_t i = 0; !status && i < session.path_count; i++) {
-		struct gt_input *input = GT_PUSH(session.inputs, session.count);
-		struct gt_error err = {0};
+	for (size_t i = 0, first = 0; !status && i < session.path_count; i++) {
+		unsigned int parts;
 
-		input->frames = args->frames;
-		if (gt_open(session.paths[i], args->partial ? GT_OPEN_PARTIAL : 0, &input->trace,
-			    &err)) {
-			input->trace = NULL;
-			status = gt_message_error(&err);
-		}
+		status = open_input(args, &session, session.paths[i], (unsigned int)(i - first) + 1,
+				    &parts);
 		/* Where traces come and go one may be gone, or at its beginning. */
 		if (status && args->watch) {
 			drop_input(&session, i--);
+			first = i + 1;
 			status = 0;
+		} else if (!status && i - first + 1 < parts) {
+			repeat_path(&session, i);
+		} else {
+			first = i + 1;
 		}
 	}
 	if (!status)

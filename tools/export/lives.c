@@ -61,15 +61,17 @@ static void infer(const struct gt_export_place *place, struct gt_lived *lived)
 		lived->named = gt_answers_call(place->answers, lived->life);
 }
 
-static void finish(struct walk *walk, const struct gt_block *block, uint64_t seq, uint64_t us)
+/* end NULL: it lives. */
+static void finish(struct walk *walk, const struct gt_block *block, const struct gt_event *end)
 {
 	struct begin *begin = begin_of(walk, block);
 	struct gt_lived lived = {
 		.block = *block,
 		.from = begin ? begin->seq : 0,
 		.from_us = begin ? begin->us : block->birth_us,
-		.to = seq,
-		.to_us = us,
+		.to = end ? end->seq : 0,
+		.to_us = end ? end->us : 0,
+		.end = end,
 	};
 
 	infer(walk->place, &lived);
@@ -104,11 +106,11 @@ int gt_lives(const struct gt_export_place *place, gt_lived_fn *take, void *ctx,
 		if (gt_op_effect(event->op) > 0)
 			start(&walk, event);
 		else if (gt_op_effect(event->op) < 0)
-			finish(&walk, &block, event->seq, event->us);
+			finish(&walk, &block, event);
 	}
 	gt_cursor_free(cursor);
 	for (size_t i = 0; !err->status && i < place->lane->block_count; i++)
-		finish(&walk, &place->lane->blocks[i], 0, 0);
+		finish(&walk, &place->lane->blocks[i], NULL);
 	clear(&walk);
 	return err->status ? -1 : 0;
 }

@@ -13,6 +13,7 @@ struct gt_lived {
 	 */
 	uint64_t from, to;
 	uint64_t from_us, to_us;
+	const struct gt_event *end; /* the event of to; NULL = none */
 	const struct gt_life *life; /* what is inferred of it; NULL = nothing */
 	const struct gt_site_def
 		*named; /* whose line it is on: its own site, or who called backward() */

@@ -12,6 +12,7 @@
 #include <sqlite3.h>
 #include "export/lives.h"
 #include "export/numbers.h"
+#include "export/sqlite_raw.h"
 #include "model/failure.h"
 #include "model/marks.h"
 #include "model/series.h"
@@ -60,10 +61,12 @@ static const struct {
 		    "level TEXT, call TEXT, owner TEXT, line TEXT, in_use INTEGER, "
 		    "reserved INTEGER, torch INTEGER, peak_bytes INTEGER, live_bytes INTEGER, "
 		    "live_blocks INTEGER, ever_bytes INTEGER, ever_blocks INTEGER)"},
-	[T_BLOCK] = {"block", "iiiiiiirriitt",
+	[T_BLOCK] = {"block", "iiiiiiirriittiiiii",
 		     "process INTEGER, device INTEGER, site INTEGER, address INTEGER, "
 		     "bytes INTEGER, from_event INTEGER, to_event INTEGER, from_seconds REAL, "
-		     "to_seconds REAL, stream INTEGER, in_use INTEGER, category TEXT, line TEXT)"},
+		     "to_seconds REAL, stream INTEGER, in_use INTEGER, category TEXT, line TEXT, "
+		     "space INTEGER, from_thread INTEGER, to_thread INTEGER, "
+		     "requested INTEGER, pool INTEGER)"},
 	[T_HOLDER] = {"holder", "tiiitiit",
 		      "moment TEXT, process INTEGER, device INTEGER, site INTEGER, "
 		      "category TEXT, bytes INTEGER, blocks INTEGER, line TEXT)"},
@@ -115,6 +118,7 @@ struct db {
 	sqlite3 *handle;
 	sqlite3_stmt *rows[TABLES];
 	int rc; /* the first that went wrong */
+	struct gt_raws raws;
 	struct gt_numbers frames, stacks;
 	struct gt_lines lines;
 	int64_t process;    /* number of the one being written */
@@ -312,7 +316,10 @@ static void put_block(void *ctx, const struct gt_export_place *place, const stru
 	       known(lived->to_us, lived->to), (int64_t)block->stream,
 	       (int64_t) !!(gt_site_mask(place->lane, block->site) & GT_MASK_IN_USE),
 	       category_of(lived->life ? lived->life->category : 0),
-	       gt_line_of(&db->lines, place, lived->named));
+	       gt_line_of(&db->lines, place, lived->named), (int64_t)block->space,
+	       (int64_t)block->thread, known(lived->end ? lived->end->thread : 0, lived->end),
+	       known(block->requested, block->requested), known(block->pool, block->pool));
+	gt_raws_life(&db->raws, lived);
 }
 
 /* No row where the moment is not there: no failure, history gone. */
@@ -431,7 +438,8 @@ static int put_place(struct db *db, const struct gt_export *export,
 	put_holders(db, place, "oom", GT_WHEN_OOM);
 	put_holders(db, place, "end", GT_WHEN_END);
 	put_refused(db, place);
-	if (put_usage(db, export, place, err) || put_steps(db, place, err))
+	if (put_usage(db, export, place, err) || put_steps(db, place, err) ||
+	    gt_raws_lane(&db->raws, place->trace, place->lane_index, db->first_site, true, err))
 		return -1;
 	return gt_lives(place, put_block, db, err);
 }
@@ -449,6 +457,9 @@ static int put_all(struct db *db, const struct gt_export *export, struct gt_erro
 			db->process++;
 			put_process(db, last);
 			rc = put_ranges(db, last, err);
+			if (!rc)
+				rc = gt_raws_process(&db->raws, db->process, export, last,
+						     place->symbols, err);
 		}
 		if (!rc)
 			rc = put_place(db, export, place, err);
@@ -463,12 +474,15 @@ static void open_db(struct db *db, const char *path)
 	run(db, "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; BEGIN;");
 	for (enum table table = 0; table < TABLES; table++)
 		create(db, table);
+	if (!db->rc)
+		gt_raws_open(&db->raws, db->handle);
 }
 
 static void close_db(struct db *db)
 {
 	for (enum table table = 0; table < TABLES; table++)
 		sqlite3_finalize(db->rows[table]);
+	gt_raws_close(&db->raws);
 	sqlite3_close(db->handle);
 	gt_numbers_clear(&db->frames);
 	gt_numbers_clear(&db->stacks);
@@ -482,6 +496,7 @@ int gt_export_sqlite(const struct gt_export *export, struct gt_error *err)
 
 	open_db(&db, export->path);
 	rc = put_all(&db, export, err);
+	check(&db, db.raws.rc);
 	run(&db, finish);
 	if (!rc && db.rc) {
 		err->status = 3;

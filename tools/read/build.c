@@ -47,22 +47,16 @@ struct gt_build {
 struct gt_build *gt_build_new(const char *path)
 {
 	struct gt_build *build = calloc(1, sizeof(*build));
-	struct gt_trace *trace = calloc(1, sizeof(*trace));
-	struct gt_reader *reader = calloc(1, sizeof(*reader));
 
-	if (!build || !trace || !reader) {
+	if (!build)
+		return NULL;
+	build->trace = gt_trace_blank(path);
+	if (!build->trace) {
 		free(build);
-		free(trace);
-		free(reader);
 		return NULL;
 	}
-	build->trace = trace;
-	trace->reader = reader;
-	trace->snapshot = true;
-	reader->source.fd = -1;
-	reader->source.path = strdup(path);
-	trace->path = reader->source.path;
-	build->failed = !trace->path || gt_defs_begin(trace);
+	build->trace->snapshot = true;
+	build->failed = gt_defs_begin(build->trace);
 	return build;
 }
 

@@ -11,6 +11,7 @@
  *   follow.c   events of a running process                        look.c     its totals, now
  *   check.c    derived against stored
  *   build.c    a trace from something else than a trace file      beneath.c  how files are opened
+ *   restore.c  a trace from its parts, as rows of another file
  *   append.c   a copy with more definitions: pack.c (names), torch.c (what a snapshot knows)
  *
  * The file is hostile and may change under us: everything is copied to private memory first,
@@ -229,6 +230,8 @@ int gt_sites_grow(struct gt_lane_sites *sites);
 int gt_text_keep(struct gt_reader *reader, const void *text, uint32_t length, struct gt_bytes *ret);
 /* Fills the tables of the trace; each lane has at least site 0. */
 int gt_defs_read(struct gt_trace *trace, const struct gt_extents *extents, struct gt_error *err);
+/* What a report names that is not there, or NULL. */
+const char *gt_report_bad(const struct gt_trace *trace, const struct gt_report *report);
 int gt_reports_read(struct gt_trace *trace, const struct gt_extents *extents, struct gt_error *err);
 void gt_defs_free(struct gt_trace *trace);
 
@@ -289,6 +292,8 @@ struct gt_reader {
 int gt_images_take(struct gt_trace *trace, struct gt_image **ret_images, size_t *ret_count,
 		   struct gt_error *err);
 void gt_images_free(struct gt_image *images, size_t count);
+/* With a reader and nothing in it; path NULL: it is not known yet. NULL = no memory. */
+struct gt_trace *gt_trace_blank(const char *path);
 /* The lanes of the trace from their images, whose histories move. */
 void gt_lanes_free(struct gt_trace_lane *lanes, struct gt_history *histories, size_t count);
 int gt_images_settle(struct gt_trace *trace, struct gt_image *images, size_t count,

@@ -8,7 +8,7 @@
 #include "read/reader.h"
 
 /* Rows are indexed by consumers: what a report names must exist. */
-static const char *report_bad(const struct gt_trace *trace, const struct gt_report *r)
+const char *gt_report_bad(const struct gt_trace *trace, const struct gt_report *r)
 {
 	const struct gt_lane_sites *sites;
 
@@ -62,7 +62,7 @@ static int read_extent(struct gt_trace *trace, const struct gt_extent *e, size_t
 			return gt_fail(err, source->path, "was cut while it was read");
 		if (!report->state)
 			continue;
-		bad = report_bad(trace, report);
+		bad = gt_report_bad(trace, report);
 		if (!bad)
 			trace->report_count++;
 		else if (!trace->partial)

@@ -222,20 +222,33 @@ static int open_file(struct gt_trace *trace, const char *path, unsigned int flag
 	return alive == GT_ALIVE_NO ? 0 : gt_source_live(source, err);
 }
 
+struct gt_trace *gt_trace_blank(const char *path)
+{
+	struct gt_trace *trace = calloc(1, sizeof(*trace));
+	struct gt_reader *reader = calloc(1, sizeof(*reader));
+	char *copy = path ? strdup(path) : NULL;
+
+	if (!trace || !reader || (path && !copy)) {
+		free(trace);
+		free(reader);
+		free(copy);
+		return NULL;
+	}
+	reader->source.fd = -1;
+	reader->source.path = copy;
+	trace->reader = reader;
+	trace->path = copy;
+	return trace;
+}
+
 /* One attempt is enough for a dead process; a live one may have recycled what we needed. */
 int gt_trace_open(const char *path, unsigned int flags, struct gt_trace **ret, struct gt_error *err)
 {
-	struct gt_trace *trace = calloc(1, sizeof(*trace));
+	struct gt_trace *trace = gt_trace_blank(NULL);
 	int rc;
 
 	if (!trace)
 		return gt_fail_memory(err, path);
-	trace->reader = calloc(1, sizeof(*trace->reader));
-	if (!trace->reader) {
-		free(trace);
-		return gt_fail_memory(err, path);
-	}
-	trace->reader->source.fd = -1;
 	rc = open_file(trace, path, flags, err);
 	for (int i = 0; !rc && i < ATTEMPTS; i++) {
 		rc = attempt(trace, err);

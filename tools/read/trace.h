@@ -170,6 +170,7 @@ struct gt_trace {
 	bool partial;  /* read with GT_OPEN_PARTIAL from a cut file: totals are not complete */
 	bool running;  /* its process is alive on this machine */
 	bool snapshot; /* a torch snapshot: of the driver and of other processes nothing is known */
+	bool database; /* read from an SQLite export: it has no bytes of its own */
 	bool merged;   /* a torch snapshot of the run was merged into it */
 	bool totals;   /* read with GT_OPEN_TOTALS: lanes have neither blocks nor history */
 	uint64_t last_us; /* of the last event of any lane */

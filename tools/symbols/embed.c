@@ -59,8 +59,8 @@ static void cite(struct citations *citations, const struct gt_known *known)
 	citations->cited[citations->count++] = (struct cited){known->frame.file, known->frame.line};
 }
 
-static void embed_place(struct gt_symbols *symbols, struct gt_pack *pack, const struct place *place,
-			struct citations *citations)
+static void embed_place(struct gt_symbols *symbols, const struct gt_embed *to,
+			const struct place *place, struct citations *citations)
 {
 	struct gt_named named = gt_naming_at(symbols->naming, place->module, place->pc);
 
@@ -78,12 +78,12 @@ static void embed_place(struct gt_symbols *symbols, struct gt_pack *pack, const 
 			.inlined = known->frame.kind == GT_FRAME_INLINE,
 		};
 
-		gt_pack_name(pack, &name);
+		to->name(to->ctx, &name);
 		cite(citations, known);
 	}
 }
 
-static void embed_places(struct gt_symbols *symbols, struct gt_pack *pack,
+static void embed_places(struct gt_symbols *symbols, const struct gt_embed *to,
 			 struct citations *citations)
 {
 	const struct gt_trace *trace = symbols->trace;
@@ -98,7 +98,7 @@ static void embed_places(struct gt_symbols *symbols, struct gt_pack *pack,
 		qsort(places, count, sizeof(*places), by_place);
 	for (size_t i = 0; i < count; i++)
 		if (!i || by_place(&places[i], &places[i - 1]))
-			embed_place(symbols, pack, &places[i], citations);
+			embed_place(symbols, to, &places[i], citations);
 	free(places);
 }
 
@@ -113,22 +113,23 @@ static void cite_python(struct gt_symbols *symbols, struct citations *citations)
 	}
 }
 
-void gt_symbols_embed(struct gt_symbols *symbols, struct gt_pack *pack)
+void gt_symbols_embed(struct gt_symbols *symbols, const struct gt_embed *to)
 {
 	struct citations citations = {0};
 
-	embed_places(symbols, pack, &citations);
-	cite_python(symbols, &citations);
+	embed_places(symbols, to, &citations);
+	if (to->source)
+		cite_python(symbols, &citations);
 	if (citations.count)
 		qsort(citations.cited, citations.count, sizeof(*citations.cited), by_line);
-	for (size_t i = 0; i < citations.count; i++) {
+	for (size_t i = 0; to->source && i < citations.count; i++) {
 		const struct cited *cited = &citations.cited[i];
 		const char *text = i && !by_line(cited, cited - 1)
 					   ? ""
 					   : gt_symbols_source(symbols, cited->file, cited->line);
 
 		if (*text)
-			gt_pack_source(pack, cited->file, cited->line, text);
+			to->source(to->ctx, cited->file, cited->line, text);
 	}
 	free(citations.cited);
 }

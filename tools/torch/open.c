@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See open.h. A pickle shows itself by its first bytes; everything else is left to the reader of
- * traces, which says what it found. The pickle is read whole: it is no log that grows. Called by
+ * See open.h. Pickles and databases show themselves by their first bytes; everything else is left to the
+ * reader of traces, which says what it found. The pickle is read whole: it is no log that grows. Called by
  * cmd/session.c and cmd/dump.c.
  */
 #include <errno.h>
@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "read/beneath.h"
+#include "sqlite/open.h"
 #include "torch/events.h"
 #include "torch/open.h"
 
@@ -44,13 +45,22 @@ static size_t read_some(int fd, uint8_t *to, size_t length)
 	return done;
 }
 
-/* Not a pickle, or nothing that can be opened: false, and no word about it. */
-static bool is_pickle(int fd)
-{
-	uint8_t head[4];
-	size_t length = read_some(fd, head, sizeof(head));
+enum input {
+	IS_OTHER, /* a trace, or nothing that can be opened: no word about it here */
+	IS_PICKLE,
+	IS_SQLITE,
+};
 
-	return gt_looks_pickled(head, length) && !lseek(fd, 0, SEEK_SET);
+static enum input kind_of(int fd)
+{
+	uint8_t head[16];
+	size_t length = fd < 0 ? 0 : read_some(fd, head, sizeof(head));
+
+	if (!length || lseek(fd, 0, SEEK_SET))
+		return IS_OTHER;
+	if (gt_looks_pickled(head, length < 4 ? length : 4))
+		return IS_PICKLE;
+	return gt_looks_like_sqlite(head, length) ? IS_SQLITE : IS_OTHER;
 }
 
 static int read_whole(int fd, const char *path, struct file *ret, struct gt_error *err)
@@ -120,15 +130,31 @@ static int open_pickle(int fd, const char *path, struct gt_trace **ret, struct g
 	return rc;
 }
 
-int gt_open(const char *path, unsigned int flags, struct gt_trace **ret, struct gt_error *err)
+int gt_open_part(const char *path, unsigned int flags, unsigned int part, unsigned int *ret_parts,
+		 struct gt_trace **ret, struct gt_error *err)
 {
-	int fd = gt_open_read(path);
-	bool pickle = fd >= 0 && is_pickle(fd);
-	int rc;
+	int fd = gt_open_read(path), rc;
 
 	err->status = 0;
-	rc = pickle ? open_pickle(fd, path, ret, err) : gt_trace_open(path, flags, ret, err);
+	*ret_parts = 1;
+	switch (kind_of(fd)) {
+	case IS_PICKLE:
+		rc = open_pickle(fd, path, ret, err);
+		break;
+	case IS_SQLITE:
+		rc = gt_sqlite_open(fd, path, part, ret, ret_parts, err);
+		break;
+	default:
+		rc = gt_trace_open(path, flags, ret, err);
+	}
 	if (fd >= 0)
 		close(fd);
 	return rc;
+}
+
+int gt_open(const char *path, unsigned int flags, struct gt_trace **ret, struct gt_error *err)
+{
+	unsigned int parts;
+
+	return gt_open_part(path, flags, 1, &parts, ret, err);
 }
