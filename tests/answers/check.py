@@ -38,7 +38,8 @@ CASES.update(programs_check.CASES)
 
 
 # Of what the cases recorded under the name.
-TABLES = {"faults": planted.judge_table, "healthy": growing_check.judge_table}
+TABLES = {"faults": planted.judge_table, "healthy": growing_check.judge_table,
+          "programs": programs_check.judge_table}
 
 
 def cpu():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Leaks of 1 % and 0.1 % of a step's traffic are found, at their line; healthy programs raise no alarm."""
 from harness import Traced, equal, expect, record
-from programs_check import TABLE, extras
+from programs_check import PROGRAMS, extras
 
 LEAKS = ("fixed", "variable", "pieces", "sometimes", "sometimes-variable")
 # Habits that keep memory, and the rule that is suspected.
@@ -89,6 +89,6 @@ for leak in LEAKS:
 CASES.update({"growth-fault-" + kind: (check_habit, kind, 1) for kind in FAULTS})
 CASES.update({"growth-fault-validation-%d" % seed: (check_habit, "validation", seed) for seed in (2, 3)})
 CASES.update({"growth-healthy-%s-%d" % case: (check_healthy, *case) for case in HEALTHY})
-CASES.update({"growth-healthy-" + name: (check_program, name) for name in (*TABLE, "gan")})
+CASES.update({"growth-healthy-" + name: (check_program, name) for name in PROGRAMS})
 CASES["healthy"] = (check_any,)
 CASES = {name: (name in EVERYDAY, *case) for name, case in CASES.items()}

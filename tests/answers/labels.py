@@ -3,7 +3,9 @@
 
 The n-th allocation of a process is the n-th in a second run of the same program, so a run with labels
 tells what the blocks of a run without them were for. Saved-tensor hooks change how long tensors live,
-so the run that is judged has none. A program calls start() once, at() in each part of a step, and finish().
+so the run that is judged has none. A program calls start() once, at() in each part of a step with the
+name of the part that ends there, and finish(). The file holds what was seen, and for each at() the
+number of allocations before it.
 """
 import json
 import os
@@ -13,6 +15,7 @@ from torch.nn import functional
 
 ON = os.environ.get("GT_LABELS")  # file to write
 seen = []  # device, allocations so far, address, category
+moments = []  # name of a moment, allocations of device 0 so far
 
 
 def allocations(device):
@@ -21,7 +24,7 @@ def allocations(device):
 
 def tell(tensor, category):
     """Of the tensor's storage, whatever it is a view of."""
-    if not isinstance(tensor, torch.Tensor) or not tensor.is_cuda:
+    if not ON or not isinstance(tensor, torch.Tensor) or not tensor.is_cuda:
         return
     address = tensor.untyped_storage().data_ptr()
     if address:
@@ -74,18 +77,24 @@ def after(module, args, kwargs, result):
 
 
 def told_loss(function):
+    """A module's own loss gets what the module has made."""
     def loss(*args, **kwargs):
-        tell_inputs(args)
+        if not depth[0]:
+            tell_inputs(args)
         return function(*args, **kwargs)
     return loss
 
 
-def start(modules, optimizers, more_weights=()):
-    """Before the first step, once all parameters are on their device."""
-    start.modules, start.optimizers, start.more = modules, optimizers, more_weights
+def start(modules, optimizers, weights=(), state=(), called=None):
+    """Before the first step, once all parameters are on their device.
+
+    Weights that belong to no module, state that belongs to no optimizer; modules that get the inputs,
+    if those are others.
+    """
+    start.modules, start.optimizers, start.weights, start.state = modules, optimizers, weights, state
     if not ON:
         return
-    for module in modules:
+    for module in modules if called is None else called:
         module.register_forward_pre_hook(before, with_kwargs=True)
         module.register_forward_hook(after, with_kwargs=True)
     for name in ("mse_loss", "cross_entropy"):
@@ -93,14 +102,17 @@ def start(modules, optimizers, more_weights=()):
     hooks()
 
 
-def at():
+def at(moment):
     """Tell here, where all are alive: who is who now."""
     if not ON:
         return
+    moments.append((moment, allocations(0)))
     for module in start.modules:
         tell_all(list(module.parameters()) + list(module.buffers()), "weights")
         tell_all([p.grad for p in module.parameters()], "gradients")
-    tell_all(list(start.more), "weights")
+    tell_all(list(start.weights), "weights")
+    tell_all([p.grad for p in start.weights if p.is_leaf], "gradients")
+    tell_all(list(start.state), "optimizer_state")
     for optimizer in start.optimizers:
         tell_all(list(optimizer.state.values()), "optimizer_state")
 
@@ -108,4 +120,4 @@ def at():
 def finish():
     if ON:
         with open(ON, "w", encoding="utf-8") as file:
-            json.dump(seen, file)
+            json.dump({"seen": seen, "moments": moments}, file)

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The MLP of train.py in every configuration of its table: categories at the ends of forward, backward
 and step, peaks and their phases, to the byte."""
-import os
-
 import table
-from harness import Skipped, Traced, equal, expect
+from harness import Traced, equal, expect
+from programs_check import needs_cuda_12
 
 MOMENTS = ("forward", "backward", "end")
 
@@ -28,6 +27,7 @@ ROWS = [
     ("sgd", "keep-grads", "mse"),
     ("momentum", "plain", "mse"),
 ]
+OLD = "2.6.0"
 EVERYDAY = {("adam", "plain", "mse"), ("adam", "bf16", "mse")}
 
 
@@ -64,13 +64,11 @@ def check_row(build, optimizer, variant, loss, free_stacks, **more):
 
 def check_old(build, *row):
     """Before 2.11 the workspace of cuBLASLt has no name, but it is gone before the forward ends."""
-    if not os.path.exists(os.path.join(build, "sim", "libcudart.so.12")):
-        raise Skipped("the CUDA 12 headers for the simulator are not here")
-    check_row(build, *row, False, TORCH="2.6.0")
+    needs_cuda_12(build, OLD)
+    check_row(build, *row, False, TORCH=OLD)
 
 
-CASES = {"categories-2.6-%s-%s-%s" % row: (False, check_old, *row)
-         for row in (("adam", "plain", "mse"), ("sgd", "plain", "mse"), ("adam", "accumulate", "mse"))}
+CASES = {"categories-2.6-%s-%s-%s" % row: (False, check_old, *row) for row in ROWS}
 for row in ROWS:
     for stacks in (False, True):
         case = "categories-%s-%s-%s%s" % (*row, "-free" if stacks else "")

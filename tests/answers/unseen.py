@@ -22,11 +22,11 @@ def train(model, optimizer, loss_of, called=None):
     for step in range(STEPS):
         optimizer.zero_grad()
         loss = loss_of(model, step)
-        labels.at()
+        labels.at("forward")
         loss.backward()
-        labels.at()
+        labels.at("backward")
         optimizer.step()
-        labels.at()
+        labels.at("end")
 
 
 def mlp():
@@ -206,11 +206,11 @@ def reinforcement():
             gain = (rewards - values).detach()
             loss = F.mse_loss(values, rewards) - torch.min(ratio * gain, ratio.clamp(0.8, 1.2) * gain).mean()
             optimizer.zero_grad()
-            labels.at()
+            labels.at("forward")
             loss.backward()
-            labels.at()
+            labels.at("backward")
             optimizer.step()
-            labels.at()
+            labels.at("end")
 
 
 class Replicated(nn.Module):

@@ -272,11 +272,12 @@ static uint32_t needed_birth(const struct opening *opening, uint32_t from, size_
 
 /*
  * A free without a stack, of a block that the optimizer did not make: an old batch or zero_grad().
- * Whether it is the last of a step or the first of the next shows only where the trace ends.
+ * Whether it is the last of a step or the first of the next shows only where the trace ends. What
+ * the backward pass itself frees is of its own step.
  */
 static uint32_t before_frees(const struct opening *opening, uint32_t start, uint32_t after)
 {
-	while (start > after && gt_story_is_death(opening->story, start - 1) &&
+	while (start > after + 1 && gt_story_is_death(opening->story, start - 1) &&
 	       gt_story_life(opening->story, start - 1)->born <= after)
 		start--;
 	return start;
