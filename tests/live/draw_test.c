@@ -23,9 +23,9 @@ static void add_process(size_t number, uint32_t pid, bool running)
 	struct gt_live_process *p = &live.processes[number];
 
 	traces[number].header.pid = pid;
-	strcpy(traces[number].header.comm, "train");
 	traces[number].running = running;
-	*p = (struct gt_live_process){.trace = &traces[number], .rank = (long)number};
+	*p = (struct gt_live_process){
+		.trace = &traces[number], .rank = (long)number, .program = (char *)"train.py"};
 	p->devices = calloc(1, sizeof(*p->devices));
 	p->device_count = 1;
 	p->devices->card = 1024ull * MIB;
@@ -89,7 +89,7 @@ Test(live, rows_are_sorted, .init = start)
 	static const struct {
 		enum gt_live_sort sort;
 		const char *first;
-	} wanted[] = {{GT_LIVE_BY_BYTES, "a.py:2"}, {GT_LIVE_BY_COUNT, "b.py:3"}};
+	} wanted[] = {{GT_LIVE_BY_BYTES, "a.py:2"}, {GT_LIVE_BY_COUNT, "a.py:1"}};
 
 	for (size_t i = 0; i < 2; i++) {
 		size_t count;
@@ -98,6 +98,7 @@ Test(live, rows_are_sorted, .init = start)
 
 		cr_assert_eq(count, 3);
 		cr_assert_str_eq(rows[0]->text, wanted[i].first);
+		cr_assert_str_eq(rows[2]->text, "b.py:3", "its process has ended");
 		free(rows);
 	}
 }
@@ -115,15 +116,15 @@ Test(live, a_level_or_process_leaves_others_out, .init = start)
 Test(live, the_chosen_row_stays_chosen_when_rows_move, .init = start)
 {
 	gt_view_key(&view, &live, GT_KEY_DOWN);
-	cr_assert_str_eq(view.row->text, "b.py:3");
+	cr_assert_str_eq(view.row->text, "a.py:1");
 	gt_view_key(&view, &live, 's');
 	gt_view_key(&view, &live, 's');
 	cr_assert_eq(view.sort, GT_LIVE_BY_COUNT);
-	cr_assert_str_eq(view.row->text, "b.py:3");
+	cr_assert_str_eq(view.row->text, "a.py:1");
 	gt_view_key(&view, &live, GT_KEY_UP);
-	cr_assert_str_eq(view.row->text, "b.py:3", "it is the first now");
+	cr_assert_str_eq(view.row->text, "a.py:1", "it is the first now");
 	gt_view_key(&view, &live, GT_KEY_END);
-	cr_assert_str_eq(view.row->text, "a.py:2");
+	cr_assert_str_eq(view.row->text, "b.py:3");
 }
 
 Test(live, tab_goes_through_the_processes, .init = start)

@@ -112,23 +112,23 @@ static json_t *rate(double value, bool known)
 	return known ? json_integer((json_int_t)llround(value)) : json_null();
 }
 
-static json_t *json_device(const struct gt_live_device *device)
+static json_t *json_device(const struct gt_live_device *device, bool running)
 {
 	const struct gt_ctr *now = &device->now;
 
-	return json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}",
-			 "device", gt_json_ordinal(device->device), "total",
-			 gt_json_number(device->card, device->card), "allocated",
-			 (json_int_t)now->cur[GT_TOTAL_IN_USE], "reserved",
-			 (json_int_t)now->cur[GT_TOTAL_RESERVED], "torch_allocated",
-			 (json_int_t)now->cur[GT_TOTAL_TORCH], "peak_allocated",
-			 (json_int_t)now->peak[GT_TOTAL_IN_USE], "peak_reserved",
-			 (json_int_t)now->peak[GT_TOTAL_RESERVED], "blocks",
-			 (json_int_t)now->live_count, "allocations", (json_int_t)now->allocs,
-			 "frees", (json_int_t)now->frees, "refused_requests",
-			 (json_int_t)now->failed, "allocations_per_second",
-			 rate(device->allocs_per_second, device->rated), "bytes_per_second",
-			 rate(device->bytes_per_second, device->rated));
+	return json_pack(
+		"{s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "device",
+		gt_json_ordinal(device->device), "total",
+		gt_json_number(device->card, device->card), "allocated",
+		(json_int_t)now->cur[GT_TOTAL_IN_USE], "reserved",
+		(json_int_t)now->cur[GT_TOTAL_RESERVED], "torch_allocated",
+		(json_int_t)now->cur[GT_TOTAL_TORCH], "peak_allocated",
+		(json_int_t)now->peak[GT_TOTAL_IN_USE], "peak_reserved",
+		(json_int_t)now->peak[GT_TOTAL_RESERVED], "blocks", (json_int_t)now->live_count,
+		"allocations", (json_int_t)now->allocs, "frees", (json_int_t)now->frees,
+		"refused_requests", (json_int_t)now->failed, "allocations_per_second",
+		rate(device->allocs_per_second, device->rated && running), "bytes_per_second",
+		rate(device->bytes_per_second, device->rated && running));
 }
 
 static json_t *json_process(const struct gt_live_process *process)
@@ -136,23 +136,26 @@ static json_t *json_process(const struct gt_live_process *process)
 	json_t *devices = json_array();
 
 	for (size_t i = 0; i < process->device_count; i++)
-		json_array_append_new(devices, json_device(&process->devices[i]));
+		json_array_append_new(devices,
+				      json_device(&process->devices[i], process->trace->running));
 	return json_pack(
 		"{s:o, s:o, s:o, s:o, s:s, s:o}", "pid", gt_json_pid(process->trace), "rank",
 		process->rank < 0 ? json_null() : json_integer((json_int_t)process->rank),
-		"program", gt_json_name(process->trace->header.comm), "file",
-		gt_json_name(process->path), "state", gt_live_state(process), "devices", devices);
+		"program", gt_json_name(process->program), "file", gt_json_name(process->path),
+		"state", gt_live_state(process), "devices", devices);
 }
 
 static json_t *json_site(const struct gt_live *live, const struct gt_live_row *row, bool rated)
 {
+	const bool running = live->processes[row->process].trace->running;
+
 	return json_pack("{s:o, s:o, s:s, s:I, s:I, s:I, s:o, s:o, s:o}", "pid",
 			 gt_json_pid(live->processes[row->process].trace), "device",
 			 gt_json_ordinal(row->device), "level", row->torch ? "torch" : "driver",
 			 "bytes", (json_int_t)row->bytes, "count", (json_int_t)row->count,
 			 "allocations", (json_int_t)row->ever_count, "allocations_per_second",
-			 rate(row->allocs_per_second, rated), "growth_per_second",
-			 rate(row->growth, row->trend != 0), "key", gt_json_name(row->full));
+			 rate(row->allocs_per_second, rated && running), "growth_per_second",
+			 rate(row->growth, row->trend && running), "key", gt_json_name(row->full));
 }
 
 /* On one line: what comes again and again is read line by line. */
@@ -342,6 +345,7 @@ static int run(struct gt_out *out, struct gt_args *args, struct gt_live *live)
 	if (view.every < 0.1)
 		return gt_message(GT_EXIT_USAGE, "live: --interval is at least 100ms");
 	view.once = !screen;
+	live->naming = screen ? 0 : INFINITY;
 	if (!screen && (args->once || out->format != GT_FORMAT_JSON))
 		return print_once(out, args, live, &view);
 	if (!screen)

@@ -229,7 +229,7 @@ static void draw_device(struct canvas *c, int end, size_t number,
 		put(c, 9, -4, style, "-");
 	if (device->device >= 0)
 		put(c, 14, -3, style, "%d", device->device);
-	put(c, 18, end - 19, style, "%s", process->trace->header.comm);
+	put(c, 18, end - 19, style, "%s", process->program);
 	put_bytes(c, end, 7, style, (double)now->cur[GT_TOTAL_IN_USE]);
 	put_bytes(c, end + 8, 7, style, (double)now->cur[GT_TOTAL_RESERVED]);
 	put_bytes(c, end + 16, 7, style, (double)now->peak[GT_TOTAL_IN_USE]);
@@ -310,13 +310,16 @@ static void draw_row(struct canvas *c, const struct gt_live_row *row, bool chose
 {
 	const struct gt_live_process *process = &c->live->processes[row->process];
 	const int at = where_column(c), width = c->screen->columns - at;
-	enum gt_cell_style style = process->trace->running ? GT_CELL_PLAIN : GT_CELL_DIM;
+	const bool running = process->trace->running;
+	enum gt_cell_style style = running ? GT_CELL_PLAIN : GT_CELL_DIM;
 	char *text = gt_xstrdup(row->text);
 
 	put_bytes(c, 0, 7, style, (double)row->bytes);
-	draw_growth(c, row);
+	if (running)
+		draw_growth(c, row);
 	put(c, 16, -6, style, "%llu", (unsigned long long)row->count);
-	put(c, 23, -8, style, "%.0f", row->allocs_per_second);
+	if (running)
+		put(c, 23, -8, style, "%.0f", row->allocs_per_second);
 	if (shows_pid(c))
 		put(c, 32, -7, style, "%u", process->trace->header.pid);
 	gt_cut_text(text, width > 0 ? (size_t)width : 0);

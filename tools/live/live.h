@@ -66,6 +66,7 @@ struct gt_live_process {
 	size_t device_count;
 	double looked; /* seconds, monotonic; 0 = never */
 	long rank;     /* -1 = none */
+	char *program; /* the script, of an interpreter */
 	bool broken;   /* the file cannot be read any more */
 };
 
@@ -77,6 +78,7 @@ struct gt_live {
 	unsigned int looks;
 	double times[GT_LIVE_PAST]; /* of the last looks */
 	double searched;	    /* when all processes were gone through */
+	double naming;		    /* seconds that a look may spend on new names, per process */
 	bool all;		    /* also what had ended before it was found */
 	int device;		    /* INT_MIN = all */
 	long rank;		    /* -1 = all */

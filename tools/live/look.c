@@ -4,6 +4,7 @@
  * difference of two counters over the time between the two looks, as measured. Definitions are read
  * again only when a site is used that the last ones do not have.
  */
+#define _GNU_SOURCE
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,24 @@ static long rank_of(const struct gt_trace *trace)
 	long rank;
 
 	return text && !gt_parse_number(text->text, 0, LONG_MAX, &rank) ? rank : -1;
+}
+
+/* "train.py" says more than the "python3.11" of all ranks. To be freed. */
+static char *program_of(const struct gt_trace *trace)
+{
+	const struct gt_bytes *arguments = gt_trace_info(trace, "cmdline");
+	const size_t comm = strnlen(trace->header.comm, sizeof(trace->header.comm));
+
+	for (uint32_t i = 0; arguments && i < arguments->length;) {
+		const char *word = arguments->text + i, *slash;
+		size_t length = strnlen(word, arguments->length - i);
+
+		slash = memrchr(word, '/', length);
+		if (length > 3 && memcmp(word + length - 3, ".py", 3) == 0)
+			return gt_xasprintf("%s", slash ? slash + 1 : word);
+		i += (uint32_t)length + 1;
+	}
+	return gt_xasprintf("%.*s", (int)comm, trace->header.comm);
 }
 
 static struct gt_live_device *device_of(struct gt_live_process *process, uint32_t lane)
@@ -153,6 +172,7 @@ int gt_live_add(struct gt_live *live, const char *path, bool ended, struct gt_er
 	process->path = gt_xstrdup(path);
 	process->trace = trace;
 	process->rank = rank;
+	process->program = program_of(trace);
 	return 0;
 }
 
@@ -175,6 +195,7 @@ void gt_live_free(struct gt_live *live)
 		gt_trace_close(process->trace);
 		free(process->devices);
 		free(process->path);
+		free(process->program);
 	}
 	for (size_t i = 0; i < live->seen_count; i++)
 		free(live->seen[i]);

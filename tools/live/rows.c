@@ -2,7 +2,7 @@
 /*
  * See live.h. Sites become rows by the line that people know; a site keeps its row for good, since
  * definitions are never changed, so a look adds numbers and asks for no text. New sites are named
- * after it, for at most a tenth of a second: opening a library for the first time takes long, and a
+ * before it for as long as the caller allows: opening a library for the first time takes long, and a
  * screen that stands still looks like a program that hangs.
  *
  * Memory of a training goes up and down within a step, and looks come at no particular moment of
@@ -17,8 +17,7 @@
 #include "model/label.h"
 #include "model/xalloc.h"
 
-#define NAMING_SECONDS 0.1
-#define WINDOWS	       4u
+#define WINDOWS 4u
 
 static const char *const unnamed = "(not named yet)";
 
@@ -222,7 +221,7 @@ void gt_live_fill(struct gt_live *live, size_t number, double seconds)
 {
 	struct gt_live_process *process = &live->processes[number];
 	const struct gt_trace *trace = process->trace;
-	const double until = gt_live_now() + NAMING_SECONDS;
+	const double until = gt_live_now() + live->naming;
 
 	forget_numbers(process);
 	for (size_t i = 0; i < trace->lane_count; i++)
@@ -269,19 +268,31 @@ static double sort_value(const struct gt_live_row *row, enum gt_live_sort sort)
 	}
 }
 
-/* Ends in what never changes, so that equal rows do not dance. */
-static int by_value(const void *a, const void *b, void *sort)
+struct order {
+	const struct gt_live *live;
+	enum gt_live_sort sort;
+};
+
+static int ended(const struct order *order, const struct gt_live_row *row)
+{
+	return !order->live->processes[row->process].trace->running;
+}
+
+/* What ended comes last, it holds nothing now. Ends in what never changes: equal rows do not dance. */
+static int by_value(const void *a, const void *b, void *ctx)
 {
 	const struct gt_live_row *x = *(struct gt_live_row *const *)a;
 	const struct gt_live_row *y = *(struct gt_live_row *const *)b;
-	int order = compare(sort_value(x, *(enum gt_live_sort *)sort),
-			    sort_value(y, *(enum gt_live_sort *)sort));
+	const struct order *order = ctx;
+	int result = ended(order, x) - ended(order, y);
 
-	if (!order)
-		order = compare((double)x->bytes, (double)y->bytes);
-	if (!order)
-		order = x->process < y->process ? -1 : x->process > y->process;
-	return order ? order : strcmp(x->key, y->key);
+	if (!result)
+		result = compare(sort_value(x, order->sort), sort_value(y, order->sort));
+	if (!result)
+		result = compare((double)x->bytes, (double)y->bytes);
+	if (!result)
+		result = x->process < y->process ? -1 : x->process > y->process;
+	return result ? result : strcmp(x->key, y->key);
 }
 
 static bool is_wanted(const struct gt_live *live, const struct gt_live_row *row, uint32_t total)
@@ -293,6 +304,7 @@ static bool is_wanted(const struct gt_live *live, const struct gt_live_row *row,
 struct gt_live_row **gt_live_sorted(const struct gt_live *live, size_t process, uint32_t total,
 				    enum gt_live_sort sort, size_t *ret_count)
 {
+	struct order order = {live, sort};
 	struct gt_live_row **rows = NULL;
 	size_t count = 0;
 
@@ -304,7 +316,7 @@ struct gt_live_row **gt_live_sorted(const struct gt_live *live, size_t process, 
 				*GT_PUSH(rows, count) = row;
 	}
 	if (count)
-		qsort_r(rows, count, sizeof(struct gt_live_row *), by_value, &sort);
+		qsort_r(rows, count, sizeof(struct gt_live_row *), by_value, &order);
 	*ret_count = count;
 	return rows;
 }

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include "live/view.h"
 
+#define NAMING_SECONDS 0.1 /* but none at first: numbers are there at once */
+
 static volatile sig_atomic_t stopped;
 
 static void stop(int signal)
@@ -125,6 +127,7 @@ int gt_live_terminal(struct gt_live *live, struct gt_view *view, bool utf8,
 			next = gt_live_now() + view->every;
 			find(live, ctx);
 			gt_live_look(live);
+			live->naming = NAMING_SECONDS;
 		}
 		draw(&screen, live, view);
 		wait_for_key(view, live, next);
