@@ -74,6 +74,7 @@ static int build(struct report *report, uint64_t budget)
 				  gt_input_symbols(place->input), place->lane_index, report->paths,
 				  share, &report->devices[i], &err))
 			return gt_message_error(&err);
+		report->views[i].history = &report->devices[i].history;
 		report->page.device_count++;
 	}
 	return 0;

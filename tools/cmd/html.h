@@ -9,6 +9,7 @@
 struct gt_html_view { /* a device of a process on the page */
 	const struct gt_place *place;
 	const struct gt_report *failure; /* that ended the run, if it was on this device */
+	const struct gt_page_history *history;
 	struct gt_paths *paths;
 	struct gt_state state; /* at gt_html_when */
 	bool state_known;

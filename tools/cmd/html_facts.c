@@ -11,13 +11,10 @@
 #include "cmd/segments.h"
 #include "cmd/summary.h"
 #include "cmd/verdict.h"
-#include "model/marks.h"
 #include "model/xalloc.h"
 #include "out/json.h"
 #include "page/pool.h"
 #include "page/text.h"
-
-#define MOST_MARKS 500
 
 struct gt_when gt_html_when(const struct gt_html_view *view)
 {
@@ -86,7 +83,7 @@ static json_t *head_lines(const struct gt_args *args, const struct gt_html_view 
 	else
 		gt_summary_head(&capture.out, args, view->place);
 	if (!view->failure)
-		gt_steps_head(&capture.out, args, view->place);
+		gt_steps_head(&capture.out, view->place, &view->history->steps);
 	return end_capture(&capture);
 }
 
@@ -243,21 +240,17 @@ static json_t *json_segments(const struct gt_html_view *view)
 
 static json_t *json_marks(const struct gt_html_view *view)
 {
+	const struct gt_trace *trace = view->place->input->trace;
 	json_t *list = json_array();
-	struct gt_error err = {0};
-	struct gt_marks marks;
 
-	if (gt_marks_get(view->place->input->trace, &marks, &err))
-		return list;
-	for (size_t i = 0; i < marks.named_count && json_array_size(list) < MOST_MARKS; i++) {
-		const struct gt_named *named = &marks.named[i];
+	for (size_t i = 0; i < view->history->mark_count; i++) {
+		const struct gt_page_mark *mark = &view->history->marks[i];
+		const char *name =
+			mark->text < trace->string_count ? trace->strings[mark->text].text : NULL;
 
-		if (named->kind == GT_STRETCH_MARK)
-			json_array_append_new(
-				list, json_pack("[I, o]", (json_int_t)marks.notes[named->begin].us,
-						gt_page_string(named->name)));
+		json_array_append_new(list, json_pack("[I, o]", (json_int_t)mark->us,
+						      gt_page_string(name ? name : "")));
 	}
-	gt_marks_clear(&marks);
 	return list;
 }
 

@@ -406,13 +406,19 @@ static int print(struct gt_out *out, const struct gt_args *args, const struct gt
 	return status;
 }
 
-void gt_steps_head(struct gt_out *out, const struct gt_args *args, const struct gt_place *place)
+void gt_steps_head(struct gt_out *out, const struct gt_place *place, const struct gt_steps *steps)
 {
-	struct view view;
+	struct view view = {
+		.place = place,
+		.answers = gt_input_answers(place->input),
+		.steps = *steps,
+	};
 
-	if (!open_view(args, place, &view) && view.steps.count)
-		print_answer(out, &view, gt_unit_for(view.steps.steps[view.steps.worst].peak));
-	close_view(&view);
+	if (!view.answers || !steps->count)
+		return;
+	view.growth = gt_growth_of(view.answers, place->lane_index);
+	print_answer(out, &view, gt_unit_for(steps->steps[steps->worst].peak));
+	gt_growth_clear(&view.growth);
 }
 
 int gt_cmd_steps(struct gt_args *args)

@@ -39,6 +39,7 @@ struct growing {
 	size_t lane_index, steps;
 	struct series *series;
 	int64_t *made; /* allocated in the step, by all */
+	size_t step;   /* that was asked for last */
 };
 
 /* The same Python stack is the same site, whatever native code it ran; without one the native. */
@@ -70,18 +71,30 @@ static struct series *series_for(struct growing *growing, const struct gt_life *
 	return series;
 }
 
+/* Lives come by birth and most end in their step or the next: no search for these. */
+static size_t step_of(struct growing *growing, uint32_t position)
+{
+	const struct gt_boundaries *steps = &growing->answers->steps;
+
+	for (size_t step = growing->step; step && step <= growing->step + 1; step++)
+		if (step < steps->count && position >= steps->starts[step - 1] &&
+		    position < steps->starts[step])
+			return growing->step = step;
+	return growing->step = gt_boundary_step(steps, position);
+}
+
 /* Alive at the end of step k: born in k or before, dying later. Differences first, sums later. */
 static void add_life(struct growing *growing, const struct gt_life *life)
 {
 	const struct gt_boundaries *steps = &growing->answers->steps;
-	size_t born = gt_boundary_step(steps, life->born), died = growing->steps + 1;
+	size_t born = step_of(growing, life->born), died = growing->steps + 1;
 	struct series *series = series_for(growing, life);
 	int64_t size = (int64_t)life->size;
 
 	if (life->born >= steps->end)
 		return;
 	if (life->died < steps->end)
-		died = gt_boundary_step(steps, life->died);
+		died = step_of(growing, life->died);
 	if (born) {
 		series->made[born] += size;
 		growing->made[born] += size;

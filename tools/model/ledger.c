@@ -181,8 +181,9 @@ static struct sample last_sample(const struct making *making, size_t number)
 	struct sample sample = {0};
 	const struct gt_event *event;
 
+	gt_cursor_seek(cursor, seat->moment.seq);
 	while (!sample.known && (event = gt_cursor_prev(cursor, NULL)))
-		if (event->seq <= seat->moment.seq && is_sample(event))
+		if (is_sample(event))
 			sample = sample_of(making, number, event);
 	gt_cursor_free(cursor);
 	return sample;

@@ -110,76 +110,94 @@ static void lay_out(const struct gt_answers *answers, size_t lane_index, struct 
 	}
 }
 
+/* A death that was taken back, or is an exit handler's, is none. */
+static bool happens(const struct gt_story *story, uint32_t position)
+{
+	return !gt_story_is_death(story, position) ||
+	       gt_story_life(story, position)->died == position;
+}
+
+static void count_death(struct gt_steps *steps, size_t index, const struct gt_life *life)
+{
+	struct gt_step *step = &steps->steps[index];
+
+	step->frees++;
+	if (index && life->born >= step[-1].first && life->born < step->first)
+		step->carried_in += life->size;
+}
+
+static void count_birth(struct gt_step *step, const struct gt_life *life)
+{
+	step->allocs++;
+	step->alloc_bytes += life->size;
+	if (life->category == GT_CATEGORY_INPUTS)
+		step->inputs += life->size;
+}
+
+/* In order of position, so that steps and lives go by once and nothing has to be searched. */
 static void count_lives(const struct gt_answers *answers, size_t lane_index, struct gt_steps *steps)
 {
 	const struct gt_story *story = answers->story;
+	size_t s = 0;
 
-	for (size_t i = 0; i < story->life_count; i++) {
-		const struct gt_life *life = &story->lives[i];
-		size_t born = gt_boundary_step(&answers->steps, life->born);
-		size_t died =
-			life->died == GT_NEVER ? 0 : gt_boundary_step(&answers->steps, life->died);
+	for (uint32_t p = steps->steps[0].first; p < story->position_count; p++) {
+		const struct gt_life *life = p ? gt_story_life(story, p) : NULL;
 
-		if (life->lane != lane_index)
+		while (s < steps->count && p >= steps->steps[s].end)
+			s++;
+		if (s == steps->count)
+			return;
+		if (!life || life->lane != lane_index || !happens(story, p))
 			continue;
-		if (born && life->born < steps->steps[born - 1].end) {
-			steps->steps[born - 1].allocs++;
-			steps->steps[born - 1].alloc_bytes += life->size;
-			if (life->category == GT_CATEGORY_INPUTS)
-				steps->steps[born - 1].inputs += life->size;
-		}
-		if (died && life->died < steps->steps[died - 1].end) {
-			steps->steps[died - 1].frees++;
-			if (born && born + 1 == died)
-				steps->steps[died - 1].carried_in += life->size;
-		}
+		if (gt_story_is_death(story, p))
+			count_death(steps, s, life);
+		else
+			count_birth(&steps->steps[s], life);
 	}
 }
 
 /* ---- categories at the ends of phases --------------------------------------------------------- */
 
-/* The first moment that is behind the position. */
-static size_t moment_behind(const uint32_t *moments, size_t count, uint32_t position)
-{
-	size_t low = 0, high = count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (moments[middle] > position)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
-}
-
 typedef uint64_t by_category[GT_CATEGORIES];
 
-/* What is alive at moments in order: differences where blocks are born and die, then sums. */
+/* What lives from before the history on. */
+static void add_older(const struct gt_story *story, size_t lane_index, by_category sums)
+{
+	for (size_t i = 0; i < story->life_count && !story->lives[i].born; i++)
+		if (story->lives[i].lane == lane_index)
+			sums[story->lives[i].category] += story->lives[i].size;
+}
+
+static void add_position(const struct gt_story *story, size_t lane_index, uint32_t position,
+			 by_category sums)
+{
+	const struct gt_life *life = gt_story_life(story, position);
+
+	if (life->lane != lane_index || !happens(story, position))
+		return;
+	if (gt_story_is_death(story, position))
+		sums[life->category] -= life->size;
+	else
+		sums[life->category] += life->size;
+}
+
+/* What is alive at moments, which are in order: before what happens at their positions. */
 static void count_categories(const struct gt_answers *answers, size_t lane_index,
 			     const uint32_t *moments, size_t count, by_category *ret)
 {
 	const struct gt_story *story = answers->story;
-	int64_t(*change)[GT_CATEGORIES] = gt_xcalloc(count + 1, sizeof(*change));
-	int64_t sums[GT_CATEGORIES] = {0};
+	by_category sums = {0};
+	uint32_t p = 0;
 
-	for (size_t i = 0; i < story->life_count; i++) {
-		const struct gt_life *life = &story->lives[i];
-
-		if (life->lane != lane_index)
-			continue;
-		change[moment_behind(moments, count, life->born)][life->category] +=
-			(int64_t)life->size;
-		change[moment_behind(moments, count, life->died)][life->category] -=
-			(int64_t)life->size;
-	}
-	for (size_t m = 0; m < count; m++)
-		for (int c = 0; c < GT_CATEGORIES; c++) {
-			sums[c] += change[m][c];
-			ret[m][c] = (uint64_t)sums[c];
+	for (size_t m = 0; m < count; m++) {
+		for (; p < moments[m] && p < story->position_count; p++) {
+			if (p)
+				add_position(story, lane_index, p, sums);
+			else
+				add_older(story, lane_index, sums);
 		}
-	free(change);
+		memcpy(ret[m], sums, sizeof(sums));
+	}
 }
 
 /* Ends of phases come in order, a step without backward has three equal ones; peaks lie between. */
@@ -227,13 +245,15 @@ struct tracking {
 /* Where totals stood when the history began: what they are now less what it adds. */
 static int start_totals(struct tracking *t, struct gt_error *err)
 {
-	struct gt_cursor *cursor =
-		gt_xchecked(gt_cursor_new(t->answers->story->trace, t->lane_index));
+	struct gt_cursor *cursor;
 	const struct gt_event *event;
 
+	err->status = 0;
+	if (t->lane->history_first <= 1) /* of a whole history: at nothing */
+		return 0;
+	cursor = gt_xchecked(gt_cursor_new(t->answers->story->trace, t->lane_index));
 	for (int k = 0; k < GT_TOTALS; k++)
 		t->cur[k] = (int64_t)t->lane->ctr.cur[k];
-	err->status = 0;
 	while ((event = gt_cursor_next(cursor, err)))
 		for (int k = 0; k < GT_TOTALS; k++)
 			if (gt_site_mask(t->lane, event->site) & 1u << k)

@@ -264,7 +264,7 @@ static int by_us(const void *a, const void *b)
 }
 
 /* Older lives go before the others, in order of birth; the order gets their final numbers. */
-static void join(struct making *making)
+static void put_older_first(struct making *making)
 {
 	struct gt_story *story = making->story;
 	size_t older = making->older_count;
@@ -291,10 +291,18 @@ static void join(struct making *making)
 	free(story->lives);
 	story->lives = lives;
 	story->life_count += older;
-	story->order = making->order;
-	story->position_count = (uint32_t)making->order_count;
 	free(ranks);
 	free(place);
+}
+
+static void join(struct making *making)
+{
+	struct gt_story *story = making->story;
+
+	if (making->older_count)
+		put_older_first(making);
+	story->order = making->order;
+	story->position_count = (uint32_t)making->order_count;
 }
 
 static void forget_alive(struct making *making)

@@ -106,17 +106,6 @@ static unsigned int group_for(const struct gt_page_history *history, uint64_t sh
 	return group;
 }
 
-/*
- * How many changes a blob has room for, judged by what those of this try take: nearly all of it is
- * theirs where there is too much of it.
- */
-static uint64_t room_for(const struct gt_page_device *device, uint64_t budget)
-{
-	double shifts = (double)device->history.shifts[device->history.group];
-
-	return (uint64_t)(0.95 * shifts * (double)budget / (double)(device->blob.length + 1));
-}
-
 /* Packed more tightly than in a quick try; level 9 would take thrice as long for 2 % less. */
 static bool pack(struct gt_page_device *device, uint64_t budget)
 {
@@ -133,19 +122,34 @@ static size_t step_shifts(const struct gt_page_history *history)
 	       history->chains[GT_CHAIN_PEAKS].shift_count;
 }
 
-/* Fewer rows of what takes most: of steps, or of slices. False: there is nothing left to leave out. */
+/* Of what takes most, of steps or of slices, half the rows. False: there is nothing left to halve. */
+static bool halve(struct gt_page_history *history, unsigned int *group, uint64_t *steps)
+{
+	bool most = *steps > history->shifts[*group] / 2;
+
+	if (history->step_every < history->steps.count && (most || *group + 1 >= GT_PAGE_GROUPS)) {
+		history->step_every *= 2;
+		*steps /= 2;
+		return true;
+	}
+	return ++*group < GT_PAGE_GROUPS;
+}
+
+/*
+ * Fewer rows, until as many changes are left as there should be room for: nearly all of a blob that
+ * is too large is theirs. A try reads all events once more, so there had better be few.
+ */
 static bool thin_out(struct gt_page_device *device, unsigned int *group, uint64_t budget)
 {
 	struct gt_page_history *history = &device->history;
-	unsigned int next = group_for(history, room_for(device, budget));
-	bool most = step_shifts(history) > history->chains[GT_CHAIN_HIGH].shift_count / 2;
+	uint64_t steps = step_shifts(history), all = steps + history->shifts[*group];
+	double room = 0.95 * (double)all * (double)budget / (double)(device->blob.length + 1);
 
-	if (history->step_every < history->steps.count && (most || *group + 1 >= GT_PAGE_GROUPS)) {
-		history->step_every *= device->blob.length > 2 * budget ? 4 : 2;
-		return true;
-	}
-	*group = next > *group ? next : *group + 1;
-	return *group < GT_PAGE_GROUPS;
+	do {
+		if (!halve(history, group, &steps))
+			return false;
+	} while ((double)(steps + history->shifts[*group]) > room);
+	return true;
 }
 
 /* 0 = it fits, 1 = not even with the fewest rows, or -1 with err. */

@@ -212,13 +212,22 @@ static void count_spot(struct gt_page_history *history, uint32_t number, int64_t
 		spot->most = spot->live;
 }
 
+static void add_mark(struct gt_page_history *history, const struct gt_event *event)
+{
+	if (history->mark_count < GT_PAGE_MARKS)
+		*GT_PUSH(history->marks, history->mark_count) =
+			(struct gt_page_mark){event->us, event->aux};
+}
+
 static void scan_event(struct scan *scan, const struct gt_event *event)
 {
 	struct gt_page_history *history = scan->history;
 	unsigned int mask = gt_site_mask(history->lane, event->site);
 	int64_t change = gt_op_effect(event->op) * (int64_t)event->size;
 
-	if (!gt_op_effect(event->op) || !mask)
+	if (event->op == GT_OP_MARK)
+		add_mark(history, event);
+	if (!change || !mask)
 		return;
 	for (int k = 0; k < GT_TOTALS; k++)
 		if (mask & 1u << k)
@@ -386,6 +395,7 @@ void gt_page_history_clear(struct gt_page_history *history)
 	gt_steps_clear(&history->steps);
 	free(history->spots);
 	free(history->slices);
+	free(history->marks);
 	free(history->kept_peak);
 	free(history->start);
 	free(history->which);

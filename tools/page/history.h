@@ -57,6 +57,13 @@ enum gt_chain_kind {
 	GT_CHAINS,
 };
 
+struct gt_page_mark { /* of the program's own */
+	uint64_t us;
+	uint32_t text; /* string id */
+};
+
+#define GT_PAGE_MARKS 500 /* at most */
+
 struct gt_window { /* a step of which every event is told */
 	uint64_t from_seq, to_seq, from_us, to_us;
 	size_t step; /* from 1; 0 = around an instant outside of any step */
@@ -77,6 +84,8 @@ struct gt_page_history {
 	size_t spot_count, shown_count;
 	struct gt_slice *slices;
 	size_t slice_count;
+	struct gt_page_mark *marks;
+	size_t mark_count;
 	uint64_t events; /* that changed something, in the history held */
 	uint64_t from_us;
 	uint64_t window_events; /* told one by one in a detail window, at most */

@@ -275,3 +275,12 @@ const struct gt_event *gt_cursor_prev(struct gt_cursor *c, struct gt_error *err)
 	c->position -= event != NULL;
 	return event;
 }
+
+void gt_cursor_seek(struct gt_cursor *c, uint64_t seq)
+{
+	const struct gt_history *h = c->history;
+
+	c->position = (seq < h->last_seq ? seq : h->last_seq) + 1;
+	if (c->position < h->first_seq)
+		c->position = h->first_seq;
+}

@@ -236,6 +236,9 @@ struct gt_cursor *gt_cursor_free(struct gt_cursor *cursor);
 const struct gt_event *gt_cursor_next(struct gt_cursor *cursor, struct gt_error *err);
 const struct gt_event *gt_cursor_prev(struct gt_cursor *cursor, struct gt_error *err);
 
+/* From here gt_cursor_prev gives the event seq, or the nearest before it that the history has. */
+void gt_cursor_seek(struct gt_cursor *cursor, uint64_t seq);
+
 /* All lanes merged: order inside a lane by sequence, lanes by running maximum of time. */
 struct gt_merge *gt_merge_new(const struct gt_trace *trace);
 struct gt_merge *gt_merge_free(struct gt_merge *merge);
