@@ -84,6 +84,7 @@ static const struct gt_command commands[] = {
 	{
 		.name = "steps",
 		.run = gt_cmd_steps,
+		.picture = true,
 		.options = GT_OPT_TABLE | GT_OPT_LEVEL,
 		.operands = FILES,
 		.min_operands = 1,
@@ -142,6 +143,7 @@ static const struct gt_command commands[] = {
 	{
 		.name = "diff",
 		.run = gt_cmd_diff,
+		.picture = true,
 		.options = GT_OPT_TABLE | GT_OPT_LEVEL | GT_OPT_BY | GT_OPT_AT | GT_OPT_FAIL |
 			   GT_OPT_PART,
 		.operands = "A [B]",
@@ -229,6 +231,7 @@ static const struct gt_command commands[] = {
 		.name = "timeline",
 		.rare = true,
 		.run = gt_cmd_timeline,
+		.picture = true,
 		.options = GT_OPT_TABLE | GT_OPT_POINTS | GT_OPT_PART,
 		.operands = FILES,
 		.min_operands = 1,

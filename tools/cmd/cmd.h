@@ -120,6 +120,7 @@ struct gt_command {
 	const char *text;     /* paragraph in its --help */
 	const char *examples; /* lines, without "gputrace " */
 	bool rare;	      /* in the list by its name alone */
+	bool picture;	      /* -o may name one: chart.h */
 	bool program;	      /* operands are a command line: options end at the first */
 };
 

@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "cmd/chart.h"
 #include "cmd/part.h"
 #include "model/walk.h"
 #include "model/xalloc.h"
@@ -257,6 +258,19 @@ static int check(const struct gt_args *args, const struct gt_diff_pairs *pairs)
 	return status;
 }
 
+static int answer(struct gt_out *out, const struct gt_args *args, const struct gt_diff_pairs *pairs)
+{
+	int status = 0;
+
+	if (out->picture)
+		status = gt_chart_diff(out, args, pairs);
+	else if (args->format == GT_FORMAT_JSON)
+		gt_diff_json(out, args, pairs);
+	else
+		gt_diff_print(out, args, pairs);
+	return status ? status : check(args, pairs);
+}
+
 static int print(const struct gt_args *args, struct gt_session *session)
 {
 	struct gt_places places = gt_places_of(args, session);
@@ -268,13 +282,8 @@ static int print(const struct gt_args *args, struct gt_session *session)
 		status = open_pairs(args, session, &pairs);
 	if (!status)
 		status = gt_args_out(args, &out);
-	if (!status) {
-		if (args->format == GT_FORMAT_JSON)
-			gt_diff_json(&out, args, &pairs);
-		else
-			gt_diff_print(&out, args, &pairs);
-		status = gt_args_done(args, &out, check(args, &pairs));
-	}
+	if (!status)
+		status = gt_args_done(args, &out, answer(&out, args, &pairs));
 	close_pairs(&pairs);
 	free(places.places);
 	return status;

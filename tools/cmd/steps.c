@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gputrace steps: one row per training step, and which of them sets the peak. */
 #include "cmd/summary.h"
-#include "cmd/session.h"
+#include "cmd/chart.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -383,12 +383,30 @@ static int json(struct gt_out *out, const struct gt_args *args, const struct gt_
 	return status;
 }
 
+static int picture(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)
+{
+	struct gt_chart_of of = {args, gt_tightest(places, args->total), places->count};
+	struct view view;
+	int status;
+
+	if (!of.place)
+		return gt_message(GT_EXIT_USAGE,
+				  "steps: none were found: there is nothing to draw");
+	status = open_view(args, of.place, &view);
+	if (!status)
+		status = gt_chart_steps(out, &of, &view.steps);
+	close_view(&view);
+	return status;
+}
+
 static int print(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)
 {
 	bool one = out->terminal && !args->all && out->format == GT_FORMAT_TEXT;
 	const struct gt_place *only = one ? gt_tightest(places, args->total) : NULL;
 	int status = 0;
 
+	if (out->picture)
+		return picture(out, args, places);
 	if (args->format == GT_FORMAT_JSON)
 		return json(out, args, places);
 	for (size_t i = 0; !status && i < places->count; i++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* gputrace timeline: what was in use and held over time. */
 #include <stdlib.h>
+#include "cmd/chart.h"
 #include "cmd/part.h"
 #include "model/series.h"
 #include "model/xalloc.h"
@@ -204,8 +205,24 @@ static int json(struct gt_out *out, const struct gt_args *args, const struct gt_
 	return 0;
 }
 
+static int picture(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)
+{
+	struct gt_chart_of of = {args, gt_tightest(places, GT_TOTAL_IN_USE), places->count};
+	struct span span;
+	int status;
+
+	if (!of.place)
+		return gt_message(
+			GT_EXIT_USAGE,
+			"timeline: no GPU memory was asked for: there is nothing to draw");
+	status = span_of(args, of.place, &span);
+	return status ? status : gt_chart_timeline(out, &of, span.from_us, span.to_us);
+}
+
 static int print(struct gt_out *out, const struct gt_args *args, const struct gt_places *places)
 {
+	if (out->picture)
+		return picture(out, args, places);
 	if (args->range)
 		return gt_print_ranges(out, args, places);
 	if (out->format == GT_FORMAT_JSON)

@@ -35,6 +35,7 @@ struct gt_out {
 	bool utf8; /* the terminal draws blocks */
 	bool all;  /* never cut */
 	unsigned int width;
+	unsigned int picture; /* enum gt_picture that the file is to be; 0 = text */
 };
 
 /* Destination = path, or standard output when path is NULL or "-". 0, or -1 with errno set. */

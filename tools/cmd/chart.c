@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * See chart.h: collects what the charts show. Words and numbers come from where the screens get
+ * theirs. Called from timeline.c, steps.c and diff.c.
+ */
+#define _GNU_SOURCE
+#include "cmd/chart.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "chart/chart.h"
+#include "cmd/oom.h"
+#include "cmd/part.h"
+#include "cmd/summary.h"
+#include "model/marks.h"
+#include "model/series.h"
+#include "model/xalloc.h"
+#include "out/number.h"
+
+#define MOST_BARS  230
+#define MOST_ROWS  14
+#define MOST_MARKS 60
+
+/* ---- words of the screens ------------------------------------------------------------------------ */
+
+struct words { /* the first two lines that a screen prints */
+	struct gt_out out;
+	char *text;
+	size_t length;
+	const char *title, *note;
+};
+
+static void begin_words(struct words *words)
+{
+	*words = (struct words){.out = {.terminal = true, .all = true, .width = 200}};
+	words->out.file = gt_xchecked(open_memstream(&words->text, &words->length));
+}
+
+/* What three spaces part on a screen, a dot parts here: pictures show one space. */
+static void part_by_dots(struct words *words)
+{
+	char *plain = words->text, *to;
+
+	to = words->text = gt_xcalloc(2 * words->length + 1, 1);
+	for (const char *at = plain; *at;) {
+		size_t spaces = strspn(at, " ");
+
+		if (spaces == 3 && at != plain && at[3])
+			to = stpcpy(to, " \302\267 ");
+		else
+			to = mempcpy(to, at, spaces);
+		at += spaces;
+		if (*at)
+			*to++ = *at++;
+	}
+	free(plain);
+}
+
+static void end_words(struct words *words)
+{
+	char *end;
+
+	fclose(words->out.file);
+	part_by_dots(words);
+	words->title = words->note = words->text;
+	for (int i = 0; i < 2; i++) {
+		end = strchr(words->note, '\n');
+		if (!end)
+			return;
+		*end = '\0';
+		words->note = i ? words->note : end + 1;
+	}
+}
+
+/* Behind the answer of steps stands which process it was. */
+static void say_process(struct words *words, const struct gt_chart_of *of)
+{
+	const struct gt_trace *trace = of->place->input->trace;
+	char *line = gt_command_line(trace, 80);
+	char pid[GT_PID_TEXT], device[GT_DEVICE_TEXT];
+
+	fprintf(words->out.file, "%s   %s   %s", line, gt_pid_text(trace, pid),
+		gt_device_text(of->place->lane->device, device));
+	if (of->places > 1)
+		fprintf(words->out.file, ", %zu more: --device N", of->places - 1);
+	fputc('\n', words->out.file);
+	free(line);
+}
+
+/* ---- writing -------------------------------------------------------------------------------------- */
+
+static struct gt_canvas *make_canvas(struct gt_out *out, double height,
+				     const struct gt_chart_head *head, int *ret_status)
+{
+	const char *why = NULL;
+	struct gt_canvas *canvas =
+		gt_canvas_new(out->file, out->picture, GT_CHART_WIDTH, height, head->title, &why);
+
+	*ret_status = canvas ? 0 : gt_message(GT_EXIT_UNREADABLE, "%s", why);
+	return canvas;
+}
+
+static int finish(struct gt_canvas *canvas)
+{
+	if (canvas->kind->finish(canvas) == 0)
+		return 0;
+	return gt_message(GT_EXIT_UNREADABLE, "the picture could not be written");
+}
+
+/* ---- timeline ------------------------------------------------------------------------------------- */
+
+struct timeline {
+	struct gt_timeline_chart chart;
+	struct words words;
+	struct gt_pile *piles;
+	uint64_t *held, *step_us;
+	struct gt_chart_mark *marks;
+	char *note;
+};
+
+static void add_mark(struct timeline *t, enum gt_mark_kind kind, uint64_t us, char *text)
+{
+	*GT_PUSH(t->marks, t->chart.mark_count) = (struct gt_chart_mark){kind, us, text};
+}
+
+/* First those that ended the run, in another call the others. */
+static void add_failures(struct timeline *t, const struct gt_chart_of *of, bool fatal)
+{
+	const struct gt_trace *trace = of->place->input->trace;
+
+	for (size_t i = 0; i < trace->report_count; i++) {
+		const struct gt_report *report = &trace->reports[i];
+		enum gt_end end = gt_report_end(trace, report);
+		char size[GT_SIZE_TEXT];
+
+		if (report->lane != of->place->lane->lane || !gt_is_memory(report) ||
+		    (end >= GT_END_FATAL) != fatal)
+			continue;
+		gt_size_text(gt_report_asked(report), size);
+		add_mark(t, fatal ? GT_MARK_FAILURE : GT_MARK_REFUSED, report->us,
+			 fatal ? gt_xasprintf("out of memory: %s asked", size)
+			       : gt_xasprintf("%s refused, %s", size,
+					      end == GT_END_CAUGHT ? "caught" : "then granted"));
+	}
+}
+
+static void add_peak(struct timeline *t, const struct gt_chart_of *of)
+{
+	const struct gt_ctr *ctr = &of->place->lane->ctr;
+	uint64_t span = t->chart.to_us - t->chart.from_us, us = ctr->peak_us[GT_TOTAL_IN_USE];
+	size_t highest = 0;
+	char size[GT_SIZE_TEXT];
+	bool all;
+
+	for (size_t i = 1; i < GT_CHART_SLICES; i++)
+		if (t->piles[i].sum > t->piles[highest].sum)
+			highest = i;
+	t->chart.peak = t->piles[highest];
+	all = t->chart.peak.sum == ctr->peak[GT_TOTAL_IN_USE];
+	if (!all)
+		us = t->chart.from_us + span * (2 * highest + 1) / (2 * GT_CHART_SLICES);
+	gt_size_text(t->chart.peak.sum, size);
+	add_mark(t, GT_MARK_PEAK, us, gt_xasprintf(all ? "peak %s" : "highest shown %s", size));
+}
+
+static void add_named(struct timeline *t, const struct gt_chart_of *of)
+{
+	struct gt_error err = {0};
+	struct gt_marks marks;
+
+	if (gt_marks_get(of->place->input->trace, &marks, &err))
+		return;
+	for (size_t i = 0; i < marks.named_count && t->chart.mark_count < MOST_MARKS; i++) {
+		const struct gt_named *named = &marks.named[i];
+
+		if (named->kind == GT_STRETCH_MARK)
+			add_mark(t, GT_MARK_NAMED, marks.notes[named->begin].us,
+				 gt_xstrdup(named->name));
+	}
+	gt_marks_clear(&marks);
+}
+
+static void add_steps(struct timeline *t, const struct gt_answers *answers)
+{
+	struct gt_timeline_chart *chart = &t->chart;
+
+	for (size_t i = 0; answers && i < answers->steps.count; i++) {
+		uint64_t us = gt_story_us(answers->story, answers->steps.starts[i]);
+
+		if (us < chart->from_us || us > chart->to_us)
+			continue;
+		if (!chart->step_count)
+			chart->first_step = i + 1;
+		*GT_PUSH(t->step_us, chart->step_count) = us;
+	}
+}
+
+/* Without torch there are no categories: what is in use is one layer. */
+static int add_levels(struct timeline *t, const struct gt_chart_of *of,
+		      const struct gt_answers *answers)
+{
+	const struct gt_place *place = of->place;
+	struct gt_series series;
+	struct gt_error err = {0};
+
+	if (gt_series_get(place->input->trace, place->lane_index, t->chart.from_us, t->chart.to_us,
+			  GT_CHART_SLICES, &series, &err))
+		return gt_message_error(&err);
+	free(t->piles);
+	free(t->held);
+	t->piles = answers ? gt_piles_get(answers, place->lane_index, t->chart.from_us,
+					  t->chart.to_us, GT_CHART_SLICES)
+			   : gt_xcalloc(GT_CHART_SLICES, sizeof(*t->piles));
+	t->held = gt_xcalloc(GT_CHART_SLICES, sizeof(*t->held));
+	for (size_t i = 0; i < GT_CHART_SLICES; i++) {
+		t->held[i] = series.points[i].max[GT_TOTAL_RESERVED];
+		if (!answers)
+			t->piles[i].sum = t->piles[i].bytes[GT_CATEGORY_NONE] =
+				series.points[i].max[GT_TOTAL_IN_USE];
+	}
+	gt_series_clear(&series);
+	return 0;
+}
+
+static const struct gt_report *failure_of(const struct gt_chart_of *of)
+{
+	const struct gt_report *failure = gt_input_headline(of->args, of->place->input);
+
+	return failure && failure->lane == of->place->lane->lane ? failure : NULL;
+}
+
+/* Between the first and the last time that more than a tenth of the most is in use. */
+static void find_busy(const struct timeline *t, uint64_t *ret_from, uint64_t *ret_to)
+{
+	uint64_t span = t->chart.to_us - t->chart.from_us, most = 0;
+	size_t first = 0, last = GT_CHART_SLICES - 1;
+
+	for (size_t i = 0; i < GT_CHART_SLICES; i++)
+		most = t->piles[i].sum > most ? t->piles[i].sum : most;
+	while (first < last && t->piles[first].sum <= most / 10)
+		first++;
+	while (first < last && t->piles[last].sum <= most / 10)
+		last--;
+	*ret_from = t->chart.from_us + span * first / GT_CHART_SLICES;
+	*ret_to = t->chart.from_us + span * (last + 1) / GT_CHART_SLICES;
+}
+
+/*
+ * What a whole run is shown of, unless a part was asked for: neither a long import before there is
+ * memory worth seeing, nor what Python unwinds after the failure, nor a long end with nothing in
+ * use. False: all of it.
+ */
+static bool trim(struct timeline *t, const struct gt_chart_of *of)
+{
+	const struct gt_report *failure = failure_of(of);
+	uint64_t from = t->chart.from_us, to = t->chart.to_us, busy_from, busy_to, room;
+
+	find_busy(t, &busy_from, &busy_to);
+	room = (busy_to - busy_from) / 20;
+	if (failure && failure->us > from && failure->us + (failure->us - from) / 25 + 1 < to)
+		to = failure->us + (failure->us - from) / 25 + 1;
+	if (to > busy_to && to - busy_to > (to - from) / 6)
+		to = busy_to + room;
+	if (busy_from < to && busy_from - from > (to - from) / 3)
+		from = busy_from - ((to - busy_from) / 20 < room ? (to - busy_from) / 20 : room);
+	if (from == t->chart.from_us && to == t->chart.to_us)
+		return false;
+	t->chart.from_us = from;
+	t->chart.to_us = to;
+	return true;
+}
+
+/* What is shown, when that is not all. */
+static void say_shown(struct timeline *t, const struct gt_chart_of *of)
+{
+	char *note = NULL;
+
+	if (t->chart.from_us || t->chart.to_us < of->place->input->trace->last_us)
+		note = gt_xasprintf("%s \302\267 shown: %.3f to %.3f s", t->words.note,
+				    (double)t->chart.from_us / 1e6, (double)t->chart.to_us / 1e6);
+	t->chart.head.note = t->note = note ? note : gt_xstrdup(t->words.note);
+}
+
+static void say_answer(struct timeline *t, const struct gt_chart_of *of)
+{
+	begin_words(&t->words);
+	t->chart.head.failed = failure_of(of);
+	if (t->chart.head.failed)
+		gt_oom_head(&t->words.out, of->args, of->place->input);
+	else
+		gt_summary_head(&t->words.out, of->args, of->place);
+	end_words(&t->words);
+	t->chart.head.title = t->words.title;
+	say_shown(t, of);
+}
+
+static int draw_timeline(struct gt_out *out, struct timeline *t)
+{
+	struct gt_canvas *canvas;
+	int status;
+
+	t->chart.piles = t->piles;
+	t->chart.held = t->held;
+	t->chart.marks = t->marks;
+	t->chart.step_us = t->step_us;
+	canvas = make_canvas(out, gt_timeline_height(&t->chart), &t->chart.head, &status);
+	if (!canvas)
+		return status;
+	gt_timeline_draw(canvas, &t->chart);
+	return finish(canvas);
+}
+
+int gt_chart_timeline(struct gt_out *out, const struct gt_chart_of *of, uint64_t from_us,
+		      uint64_t to_us)
+{
+	const struct gt_answers *answers = gt_input_answers(of->place->input);
+	struct timeline t = {
+		.chart = {.from_us = from_us, .to_us = to_us, .card = of->place->device_total}};
+	int status = add_levels(&t, of, answers);
+
+	if (!status && !gt_part_asked(of->args) && trim(&t, of))
+		status = add_levels(&t, of, answers);
+	if (!status) {
+		add_failures(&t, of, true);
+		add_peak(&t, of);
+		add_failures(&t, of, false);
+		add_named(&t, of);
+		add_steps(&t, answers);
+		say_answer(&t, of);
+		status = draw_timeline(out, &t);
+	}
+	for (size_t i = 0; i < t.chart.mark_count; i++)
+		free(t.marks[i].text);
+	free(t.words.text);
+	free(t.note);
+	free(t.marks);
+	free(t.step_us);
+	free(t.held);
+	free(t.piles);
+	return status;
+}
+
+/* ---- steps ---------------------------------------------------------------------------------------- */
+
+static struct gt_pile peak_of(const struct gt_step *step, enum gt_total total)
+{
+	struct gt_pile pile = {.sum = step->peak};
+
+	if (total == GT_TOTAL_IN_USE)
+		memcpy(pile.bytes, step->categories[GT_STEP_PEAK], sizeof(pile.bytes));
+	else
+		pile.bytes[GT_CATEGORY_NONE] = step->peak;
+	return pile;
+}
+
+/* The one with the highest peak of [first, last), and how it compares. */
+static struct gt_bar bar_of(const struct gt_steps *steps, enum gt_total total, size_t first,
+			    size_t last)
+{
+	size_t best = first;
+
+	for (size_t i = first; i < last; i++)
+		if (steps->steps[i].peak > steps->steps[best].peak)
+			best = i;
+	return (struct gt_bar){
+		.peak = peak_of(&steps->steps[best], total),
+		.end = steps->steps[best].end_bytes,
+		.end_known = !steps->steps[best].cut,
+		.first = first + 1,
+		.last = last,
+	};
+}
+
+/* "worst: step 12, 6547 MiB", or NULL where all are alike. To be freed. */
+static char *worst_text(const struct gt_steps *steps)
+{
+	const struct gt_step *worst = &steps->steps[steps->worst];
+	char size[GT_SIZE_TEXT];
+
+	if (worst->peak <= steps->steps[steps->usual].peak + steps->steps[steps->usual].peak / 100)
+		return NULL;
+	return gt_xasprintf("step %zu: %s", steps->worst + 1, gt_size_text(worst->peak, size));
+}
+
+static int draw_steps(struct gt_out *out, const struct gt_steps_chart *chart)
+{
+	struct gt_canvas *canvas;
+	int status;
+
+	canvas = make_canvas(out, gt_steps_height(chart), &chart->head, &status);
+	if (!canvas)
+		return status;
+	gt_steps_draw(canvas, chart);
+	return finish(canvas);
+}
+
+int gt_chart_steps(struct gt_out *out, const struct gt_chart_of *of, const struct gt_steps *steps)
+{
+	size_t each = steps->count / MOST_BARS + 1;
+	struct gt_bar *bars = gt_xcalloc(steps->count + 1, sizeof(*bars));
+	struct gt_steps_chart chart = {.bars = bars, .card = of->place->device_total};
+	struct words words;
+	char *worst;
+	int status;
+
+	if (!steps->count) {
+		free(bars);
+		return gt_message(GT_EXIT_USAGE,
+				  "steps: none were found: there is nothing to draw");
+	}
+	for (size_t i = 0; i < steps->count; i += each)
+		bars[chart.bar_count++] = bar_of(steps, of->args->total, i,
+						 i + each < steps->count ? i + each : steps->count);
+	begin_words(&words);
+	gt_steps_head(&words.out, of->place, steps);
+	say_process(&words, of);
+	end_words(&words);
+	chart.head = (struct gt_chart_head){words.title, words.note, false};
+	chart.worst = worst = worst_text(steps);
+	status = draw_steps(out, &chart);
+	free(worst);
+	free(words.text);
+	free(bars);
+	return status;
+}
+
+/* ---- diff ----------------------------------------------------------------------------------------- */
+
+static char *change_name(const struct gt_diff_row *row)
+{
+	const struct gt_row *newer = row->b ? row->b : row->a;
+
+	if (!newer->category)
+		return gt_xstrdup(newer->label.text);
+	return gt_xasprintf("%s, %s", newer->label.text, gt_category_name(newer->category));
+}
+
+/* The first rows changed most; the others are one. */
+static void add_changes(struct gt_diff_chart *chart, const struct gt_diff *diff)
+{
+	size_t shown = diff->count <= MOST_ROWS + 1 ? diff->count : MOST_ROWS;
+	struct gt_change rest = {0};
+
+	for (size_t i = 0; i < shown; i++)
+		*GT_PUSH(chart->rows, chart->row_count) = (struct gt_change){
+			change_name(&diff->rows[i]), diff->rows[i].bytes_a, diff->rows[i].bytes_b};
+	for (size_t i = shown; i < diff->count; i++) {
+		rest.a += diff->rows[i].bytes_a;
+		rest.b += diff->rows[i].bytes_b;
+	}
+	if (shown == diff->count)
+		return;
+	rest.name = gt_xasprintf("%zu more rows", diff->count - shown);
+	*GT_PUSH(chart->rows, chart->row_count) = rest;
+}
+
+static int draw_diff(struct gt_out *out, const struct gt_diff_chart *chart)
+{
+	struct gt_canvas *canvas;
+	int status;
+
+	canvas = make_canvas(out, gt_diff_height(chart), &chart->head, &status);
+	if (!canvas)
+		return status;
+	gt_diff_draw(canvas, chart);
+	return finish(canvas);
+}
+
+int gt_chart_diff(struct gt_out *out, const struct gt_args *args, const struct gt_diff_pairs *pairs)
+{
+	const struct gt_diff_pair *pair = pairs->pairs;
+	struct gt_diff_chart chart = {0};
+	struct words words;
+	int status;
+
+	if (!pairs->count)
+		return gt_message(GT_EXIT_USAGE,
+				  "diff: no GPU memory was asked for: there is nothing to draw");
+	add_changes(&chart, pair->one_line ? &pair->inside : &pair->diff);
+	chart.whole =
+		(struct gt_change){(char *)(args->total == GT_TOTAL_RESERVED ? "held" : "in use"),
+				   pair->diff.bytes_a, pair->diff.bytes_b};
+	begin_words(&words);
+	gt_diff_print_head(&words.out, args, pairs);
+	end_words(&words);
+	chart.head = (struct gt_chart_head){words.title, words.note, false};
+	status = draw_diff(out, &chart);
+	for (size_t i = 0; i < chart.row_count; i++)
+		free(chart.rows[i].name);
+	free(chart.rows);
+	free(words.text);
+	return status;
+}
