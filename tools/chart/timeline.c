@@ -252,7 +252,7 @@ static struct seat seat_for(struct drawing *drawing, enum gt_mark_kind kind, dou
 		double from = i % 2 ? x - 4 - width : x + 4;
 
 		if (from + width > area->right || from < area->left ||
-		    !is_free(drawing, from - 4, from + width + 4, row) ||
+		    !is_free(drawing, from - 4, from + width + 2, row) ||
 		    (row && !is_free(drawing, x - 3, x + 3, 0)))
 			continue;
 		take(drawing, from, from + width, row);

@@ -7,7 +7,10 @@
 #include "cmd/holders.h"
 #include "model/xalloc.h"
 #include "out/json.h"
+#include "out/plot.h"
 #include "symbols/library.h"
+
+#define BAR 16 /* columns, of the largest change; on wide screens */
 
 /* ---- words ----------------------------------------------------------------------------------------- */
 
@@ -201,12 +204,28 @@ static char *row_name(const struct gt_out *out, const struct gt_diff_row *row)
 	return gt_xasprintf("%s (A: %s)", name, old);
 }
 
+static uint64_t most_changed(const struct gt_diff *diff)
+{
+	uint64_t most = 0;
+
+	for (size_t i = 0; i < diff->count; i++) {
+		int64_t change = (int64_t)(diff->rows[i].bytes_b - diff->rows[i].bytes_a);
+		uint64_t size = (uint64_t)(change < 0 ? -change : change);
+
+		most = size > most ? size : most;
+	}
+	return most;
+}
+
 static void add_rows(struct gt_table *table, const struct gt_out *out, const struct gt_diff *diff,
 		     enum gt_by by)
 {
+	uint64_t most = most_changed(diff);
+
 	for (size_t i = 0; i < diff->count; i++) {
 		const struct gt_diff_row *row = &diff->rows[i];
-		char *name = row_name(out, row);
+		int64_t change = (int64_t)(row->bytes_b - row->bytes_a);
+		char *name = row_name(out, row), *bar = gt_plot_bar(out, change, most, BAR);
 
 		add_row(table, 1, 0, 0, name, row->bytes_a, row->bytes_b);
 		if (newer(row)->category && gt_by_code(by))
@@ -214,6 +233,9 @@ static void add_rows(struct gt_table *table, const struct gt_out *out, const str
 		else
 			gt_table_unknown(table);
 		gt_table_text(table, status_of(row));
+		if (out->terminal)
+			gt_table_text(table, bar);
+		free(bar);
 		free(name);
 	}
 }
@@ -233,8 +255,9 @@ static void print_table(struct gt_out *out, const struct gt_args *args,
 		{"delta", "B-A", GT_FIELD_DELTA, GT_SHOW_ALWAYS},
 		{"category", NULL, GT_FIELD_TEXT, GT_SHOW_ALWAYS},
 		{"status", NULL, GT_FIELD_TEXT, GT_SHOW_DATA},
+		{"bar", "", GT_FIELD_TEXT, GT_SHOW_WIDE},
 	};
-	struct gt_table *table = gt_table_new(fields, 6);
+	struct gt_table *table = gt_table_new(fields, out->terminal ? 7 : 6);
 
 	add_rows(table, out, pair->one_line ? &pair->inside : &pair->diff, by);
 	add_row(table, 0, 1, GT_ROW_SCREEN, args->total == GT_TOTAL_RESERVED ? "held" : "in use",

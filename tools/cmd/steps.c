@@ -9,7 +9,12 @@
 #include "model/steps.h"
 #include "model/xalloc.h"
 #include "out/json.h"
+#include "out/plot.h"
 #include "out/table.h"
+
+#define PLOT_ROWS     6
+#define MOST_WIDE     6 /* columns of a step in the plot */
+#define LEAST_PLOTTED 8 /* steps */
 
 struct view {
 	const struct gt_place *place;
@@ -222,11 +227,17 @@ static size_t count_rows(const struct gt_steps *steps, unsigned int percent)
 	return rows;
 }
 
+/* A few steps are read more quickly in the table. */
+static bool shows_plot(const struct gt_out *out, const struct view *view)
+{
+	return out->terminal && !out->all && view->steps.count >= LEAST_PLOTTED;
+}
+
 static void print_table(struct gt_out *out, const struct view *view, enum gt_unit unit, bool cut)
 {
 	struct gt_table *table = gt_table_new(fields, sizeof(fields) / sizeof(fields[0]));
 	const struct gt_steps *steps = &view->steps;
-	size_t room = gt_screen_rows(out, 6);
+	size_t room = gt_screen_rows(out, shows_plot(out, view) ? 8 + PLOT_ROWS : 6);
 	bool fold = cut && room && steps->count > room;
 	unsigned int percent = 0;
 
@@ -276,6 +287,34 @@ static void print_none(struct gt_out *out, const struct view *view)
 		gt_line(out, GT_PLAIN, "Backward passes: %zu.", view->answers->passes.count);
 }
 
+/* Each step as wide as fits, or the highest of several in a column. */
+static void print_plot(struct gt_out *out, const struct view *view)
+{
+	size_t room = gt_plot_columns(out), count = view->steps.count;
+	size_t wide = room / count < MOST_WIDE ? room / count : MOST_WIDE;
+	struct gt_plot plot = {.rows = PLOT_ROWS, .top = view->place->device_total, .from = "1"};
+	uint64_t *used, *held;
+	char *to = gt_xasprintf("step %zu", count);
+
+	plot.columns = wide ? wide * count : room;
+	plot.to = to;
+	plot.used = used = gt_xcalloc(plot.columns, sizeof(*used));
+	plot.held = held = gt_xcalloc(plot.columns, sizeof(*held));
+	for (size_t i = 0; i < count; i++) {
+		const struct gt_step *step = &view->steps.steps[i];
+
+		for (size_t k = i * plot.columns / count; k <= ((i + 1) * plot.columns - 1) / count;
+		     k++) {
+			used[k] = step->peak > used[k] ? step->peak : used[k];
+			held[k] = step->peak_reserved > held[k] ? step->peak_reserved : held[k];
+		}
+	}
+	gt_plot_print(out, &plot);
+	free(used);
+	free(held);
+	free(to);
+}
+
 static void print_text(struct gt_out *out, const struct view *view)
 {
 	const struct gt_steps *steps = &view->steps;
@@ -289,6 +328,8 @@ static void print_text(struct gt_out *out, const struct view *view)
 	unit = gt_unit_for(steps->steps[steps->worst].peak);
 	print_answer(out, view, unit);
 	print_source(out, view, unit);
+	if (shows_plot(out, view))
+		print_plot(out, view);
 	print_table(out, view, unit, out->terminal && !out->all);
 	print_spread(out, view, unit);
 	gt_print_loss(out, view->place->input->trace);

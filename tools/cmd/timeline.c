@@ -11,6 +11,7 @@
 #include "out/table.h"
 
 #define DEFAULT_POINTS 1000
+#define PLOT_ROWS      16
 
 struct span {
 	uint64_t from_us, to_us;
@@ -72,15 +73,20 @@ static void draw(struct gt_out *out, const struct gt_place *place, const struct 
 		.held = held,
 		.columns = series->count,
 		.top = place->device_total,
-		.seconds_from = (double)span.from_us / 1e6,
-		.seconds_to = (double)span.to_us / 1e6,
+		.rows = PLOT_ROWS,
 	};
+	char *from = gt_xasprintf("%.3f", (double)span.from_us / 1e6);
+	char *to = gt_xasprintf("%.3f s", (double)span.to_us / 1e6);
 
+	plot.from = from;
+	plot.to = to;
 	for (size_t i = 0; i < series->count; i++) {
 		used[i] = series->points[i].max[GT_TOTAL_IN_USE];
 		held[i] = series->points[i].max[GT_TOTAL_RESERVED];
 	}
 	gt_plot_print(out, &plot);
+	free(from);
+	free(to);
 	free(held);
 	free(used);
 }

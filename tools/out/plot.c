@@ -3,9 +3,11 @@
  * See plot.h. A column stands for a slice of time and shows its maximum: a mean would hide the very
  * peak that ended the run. In use is drawn in eighths of a row, cached on top of it in whole rows.
  */
+#define _GNU_SOURCE
 #include "out/plot.h"
 
 #include <string.h>
+#include "model/xalloc.h"
 #include "out/number.h"
 
 #define LABEL 6 /* columns of the scale at the left */
@@ -52,7 +54,7 @@ static double scaled(uint64_t bytes, bool gib)
 static void print_row(struct gt_out *out, const struct gt_plot *plot, uint64_t top, int row,
 		      bool gib)
 {
-	uint64_t height = top / GT_PLOT_ROWS ? top / GT_PLOT_ROWS : 1;
+	uint64_t rows = (uint64_t)plot->rows, height = top / rows ? top / rows : 1;
 	uint64_t low = height * (uint64_t)row;
 	const char *edge = out->utf8 ? "│" : "|";
 
@@ -76,8 +78,27 @@ void gt_plot_print(struct gt_out *out, const struct gt_plot *plot)
 	fprintf(out->file, "%*s   %s in use   %s cached   top = %s%s\n", LABEL - 2,
 		gib ? "GiB" : "MiB", out->utf8 ? "█" : "#", out->utf8 ? "░" : ":",
 		top == plot->top ? "the card's " : "", gt_size_text(top, card));
-	for (int row = GT_PLOT_ROWS - 1; row >= 0; row--)
+	for (int row = plot->rows - 1; row >= 0; row--)
 		print_row(out, plot, top, row, gib);
-	fprintf(out->file, "%*s  %-*.3f%*.3f s\n", LABEL - 2, "", (int)plot->columns / 2,
-		plot->seconds_from, (int)(plot->columns - plot->columns / 2) - 1, plot->seconds_to);
+	fprintf(out->file, "%*s  %-*s%*s\n", LABEL - 2, "", (int)plot->columns / 2, plot->from,
+		(int)(plot->columns - plot->columns / 2) + 1, plot->to);
+}
+
+char *gt_plot_bar(const struct gt_out *out, int64_t value, uint64_t most, size_t columns)
+{
+	static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+	uint64_t size = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+	uint64_t parts = most ? (uint64_t)((double)size / (double)most * (double)columns * 8) : 0;
+	const char *whole = value < 0 ? "░" : "█";
+	char *bar = gt_xcalloc(4 * columns + 8, 1), *to = bar;
+
+	if (!out->utf8)
+		whole = value < 0 ? "-" : "#";
+	for (uint64_t i = 0; i < parts / 8; i++)
+		to = stpcpy(to, whole);
+	if (parts % 8 && out->utf8 && value > 0)
+		stpcpy(to, eighths[parts % 8]);
+	else if (parts % 8 >= 4 || (parts && parts < 8))
+		stpcpy(to, whole);
+	return bar;
 }
