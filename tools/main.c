@@ -240,9 +240,12 @@ static const struct gt_command commands[] = {
 		.text = "Time is cut in slices; each shows the largest value in it, never the\n"
 			"mean, so the peak is always there. --all: one row per event. --range: "
 			"one\n"
-			"row per range with its peaks; >= where part of its history is gone.",
+			"row per range with its peaks; >= where part of its history is gone. -o\n"
+			"with a name that ends in .svg, .png or .pdf draws it, also of steps, "
+			"diff.",
 		.examples = "  gputrace timeline run.gtrace\n"
-			    "  gputrace timeline --format csv --points 500 run.gtrace > run.csv\n",
+			    "  gputrace timeline --format csv --points 500 run.gtrace > run.csv\n"
+			    "  gputrace timeline run.gtrace -o run.svg\n",
 	},
 	{
 		.name = "html",

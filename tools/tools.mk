@@ -1,12 +1,13 @@
 # build/gputrace, and build/libgtread.a: everything but main and the commands, for the unit tests.
 
-DEPS += pkg-config libzstd-dev libxxhash-dev uthash-dev libdw-dev libelf-dev libiberty-dev libjansson-dev libsqlite3-dev libncurses-dev
+# cairo by its headers alone: see chart/cairo.c
+DEPS += pkg-config libcairo2-dev libzstd-dev libxxhash-dev uthash-dev libdw-dev libelf-dev libiberty-dev libjansson-dev libsqlite3-dev libncurses-dev
 ALL  += $(O)/gputrace
 
 TOOLS_PKGS   := libzstd libdw libelf jansson zlib sqlite3 ncursesw
 TOOLS_HEADERS = $(shell pkg-config --cflags $(TOOLS_PKGS) 2>/dev/null)
 TOOLS_CFLAGS  = -Itools $(TOOLS_HEADERS)
-TOOLS_LIBS    = $(shell pkg-config --libs $(TOOLS_PKGS)) -liberty -lm
+TOOLS_LIBS    = $(shell pkg-config --libs $(TOOLS_PKGS)) -liberty -lm -ldl
 
 TOOLS_SRC := $(sort $(wildcard tools/*.c tools/*/*.c))
 TOOLS_OBJ := $(TOOLS_SRC:%.c=$(O)/%.o)

@@ -179,13 +179,12 @@ static cairo_surface_t *make_pdf(const struct cairo *call, FILE *file, double wi
 }
 
 struct gt_canvas *gt_canvas_cairo(FILE *file, enum gt_picture picture, double width, double height,
-				  const char *title, const char **ret_why)
+				  const char *title)
 {
 	static const struct gt_canvas_kind kind = {rectangle, shape, line, text, finish};
 	struct cairo_canvas *c = gt_xcalloc(1, sizeof(*c));
 
 	if (!load(&c->call)) {
-		*ret_why = "png and pdf need " LIBRARY ", which is not here; svg needs nothing";
 		free(c);
 		return NULL;
 	}

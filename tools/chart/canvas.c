@@ -27,12 +27,11 @@ enum gt_picture gt_picture_of(const char *path)
 }
 
 struct gt_canvas *gt_canvas_new(FILE *file, enum gt_picture picture, double width, double height,
-				const char *title, const char **ret_why)
+				const char *title)
 {
-	struct gt_canvas *canvas =
-		picture == GT_PICTURE_SVG
-			? gt_canvas_svg(file, width, height, title)
-			: gt_canvas_cairo(file, picture, width, height, title, ret_why);
+	struct gt_canvas *canvas = picture == GT_PICTURE_SVG
+					   ? gt_canvas_svg(file, width, height, title)
+					   : gt_canvas_cairo(file, picture, width, height, title);
 
 	if (!canvas)
 		return NULL;

@@ -71,14 +71,14 @@ struct gt_canvas {
 	double width, height;
 };
 
-/* A white one; title is for those who cannot see it. NULL with why (static text) set. */
+/* A white one; title is for those who cannot see it. NULL: no cairo here. */
 struct gt_canvas *gt_canvas_new(FILE *file, enum gt_picture picture, double width, double height,
-				const char *title, const char **ret_why);
+				const char *title);
 
 /* The kinds; called by gt_canvas_new. */
 struct gt_canvas *gt_canvas_svg(FILE *file, double width, double height, const char *title);
 struct gt_canvas *gt_canvas_cairo(FILE *file, enum gt_picture picture, double width, double height,
-				  const char *title, const char **ret_why);
+				  const char *title);
 
 /* A line that is one pixel wide lies between pixels: whoever draws need not think of it. */
 void gt_draw_rectangle(struct gt_canvas *canvas, double x, double y, double width, double height,

@@ -92,11 +92,13 @@ static void say_process(struct words *words, const struct gt_chart_of *of)
 static struct gt_canvas *make_canvas(struct gt_out *out, double height,
 				     const struct gt_chart_head *head, int *ret_status)
 {
-	const char *why = NULL;
 	struct gt_canvas *canvas =
-		gt_canvas_new(out->file, out->picture, GT_CHART_WIDTH, height, head->title, &why);
+		gt_canvas_new(out->file, out->picture, GT_CHART_WIDTH, height, head->title);
 
-	*ret_status = canvas ? 0 : gt_message(GT_EXIT_UNREADABLE, "%s", why);
+	*ret_status =
+		canvas ? 0
+		       : gt_message(GT_EXIT_UNREADABLE, "png and pdf need libcairo.so.2, which "
+							"is not here; svg needs nothing");
 	return canvas;
 }
 
