@@ -79,7 +79,7 @@ def timeline(bench, path):
     steps = [(x, int(text)) for text, x, y, t in picture.texts if re.fullmatch(r"\d+", text) and
              t.get("text-anchor") is None]
     equal(steps, sorted(steps), "numbers of steps")
-    expect(len(steps) > 3, "only %d steps have their number" % len(steps))
+    expect(len(steps) > 1 and steps[0][1] == 1, "steps have no numbers: %r" % steps)
 
 
 def layers_are_apart(bench, path):
@@ -114,8 +114,8 @@ def part(bench, path):
     whole, half = Picture(bench, "timeline", path), Picture(bench, "timeline", path, "--from", "step:3", "--to", "step:5")
     first, all_steps = ([int(text) for text, x, y, t in picture.texts if re.fullmatch(r"\d+", text) and
                          t.get("text-anchor") is None] for picture in (half, whole))
-    expect(first and len(first) < len(all_steps) and set(range(3, 5)) <= set(first) and max(first) <= 6,
-           "steps %r of %r" % (first, all_steps))
+    inside = set(range(2, 7))
+    expect(first and inside >= set(first) and not inside >= set(all_steps), "steps %r of %r" % (first, all_steps))
     expect(whole.source != half.source, "the same as of the whole run")
 
 
