@@ -506,6 +506,31 @@ def at_its_moment(merged, own):
     return got
 
 
+def shows_it(trace, merged, own):
+    """at and dump say what was asked and whose pool it is; of the trace alone nothing."""
+    when = moment(trace, own)
+    for device in range(2):
+        blocks = [(b, tuple(s["segment_pool_id"])) for s in own["segments"] if s["device"] == device
+                  for b in s["blocks"] if b["state"] != "inactive"]
+        held = answer("at", when, "--level", "torch", "--device", str(device), merged)["holders"]
+        equal(sum(h["requested"] for h in held), sum(b["requested_size"] for b, _ in blocks), "asked of device %d" % device)
+        private = sum(h["bytes"] for h in held if h["pool"] == "private 0.1")
+        equal(private, sum(b["size"] for b, pool in blocks if pool == (0, 1)), "in the private pool")
+        equal({h["pool"] for h in held} - {"default", "private 0.1"}, set(), "pools")
+    need(re.search(r"The program asked for \d+ MiB of it; \d+ [KM]iB are torch's rounding\.",
+                   tool("at", when, "--device", "0", merged)), "the sum is not said")
+    alone = answer("at", when, trace)["holders"]
+    equal({(h["requested"], h["pool"]) for h in alone}, {(None, None)}, "of the trace alone")
+    events = [json.loads(line) for line in tool("dump", "--format", "json", merged).splitlines()]
+    told = [e["requested"] for e in events if e["op"] == "alloc" and e["space"] == "torch" and e["requested"]]
+    equal(sorted(told), sorted(e["size"] for t in own["device_traces"] for e in t if e["action"] == "alloc"),
+          "requests of events")
+    equal([{**e, "requested": 0, "pool": 0} for e in events],
+          [json.loads(line) for line in tool("dump", "--format", "json", trace).splitlines()], "the rest of the events")
+    pools = [json.loads(line) for line in tool("dump", "--defs", "--format", "json", merged).splitlines()]
+    equal([(p["id"], p["first"], p["second"]) for p in pools if p["type"] == "pool"], [(1, 0, 1)], "pools defined")
+
+
 WHOLE = []
 
 
@@ -529,8 +554,7 @@ def merge_a_trace_and_its_snapshot():
     need(private > 0 and "in private pools (of CUDA graphs" in tool("segments", "--at", moment(trace, own), merged),
          "private pools are not said")
     need(all(s["pool_id"] is None for d in answer("segments", trace)["devices"] for s in d["segments"]), "a guess")
-    for options in ((), ("--lanes",)):
-        equal(tool("dump", *options, merged), tool("dump", *options, trace), "dump %s" % (options,))
+    shows_it(trace, merged, own)
     twice = trace + ".twice"
     need("merged into it already" in tool("merge", merged, path, "-o", twice, status=2), "merged twice")
     tool("pack", merged, "-o", twice)
@@ -548,6 +572,24 @@ def merge_a_part_of_the_run():
     numbers = [int(n) for n in re.findall(r"(?<= )\d+", out[0].split(": ")[-1].join("  "))]
     need(numbers[0] == numbers[1] and numbers[2] == numbers[3] >= 40, "%s", out[0])
     at_its_moment(trace + ".merged", own)
+
+
+@case
+def merge_of_a_lost_history():
+    """The trace's ring has lost the first steps: what lived then has its beginning in the snapshot alone."""
+    trace, path, own, said = both("merged-ring", "--pool", "--steps", "30", GPUTRACE_RING="16K", GPUTRACE_EXTENT="8K",
+                                  GPUTRACE_CELLS="32")
+    lanes = [json.loads(line) for line in tool("dump", "--lanes", "--format", "json", trace).splitlines()]
+    need(all(l["history_first"] > 500 for l in lanes if l["type"] == "lane"), "nothing is lost")
+    merged = trace + ".merged"
+    said = tool("merge", trace, path, "-o", merged)
+    matched, of = [int(n) for n in re.search(r"(\d+) of the snapshot's (\d+)", said).groups()]
+    need(0 < matched < of == counted(own), "%s", said)
+    found = re.search(r"older than the trace's history: (\d+) of its (\d+) ", said)
+    need(found and int(found.group(1)) == int(found.group(2)) > 40, "%s", said)
+    equal(asked(again(merged, "--at", moment(trace, own)))[1:], asked(own)[1:], "blocks and pools")
+    need("GPUTRACE_RING=64K (4x this history)" in tool("at", "end", merged), "the advice")
+    tool("dump", "--check", merged)
 
 
 @case

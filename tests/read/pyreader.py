@@ -25,6 +25,7 @@ COLUMNS = ("op space us thread addr size stream age birth_thread site free_site 
 OF_BLOCK = ("space", "addr", "size", "stream", "age", "birth_thread", "site")
 FIELDS = ("lane seq us op space addr size stream thread birth_us birth_thread site free_site aux "
           "extra").split()
+NOT_RECORDED = {"requested": 0, "pool": 0}  # what only gputrace merge writes
 ALIVE, GONE = ("alloc", "unfree"), ("free", "implicit_free")
 MASK64 = 2**64 - 1
 
@@ -406,7 +407,7 @@ def show_events(trace):
             merged.append((latest, lane.number, event["seq"], event))
     merged.sort(key=lambda entry: entry[:3])
     for _, _, _, event in merged:
-        show({"type": "event", **{field: event[field] for field in FIELDS}})
+        show({"type": "event", **{field: event[field] for field in FIELDS}, **NOT_RECORDED})
 
 
 def show_lanes(trace):
@@ -419,7 +420,8 @@ def show_lanes(trace):
               "peak": lane.peak, "peak_seq": lane.peak_seq, "peak_us": lane.peak_us, **lane.counts})
         for (addr, space), (size, birth, site, strm, thrd) in sorted(lane.blocks.items()):
             show({"type": "block", "lane": lane.number, "addr": addr, "space": SPACES[space],
-                  "size": size, "birth_us": birth, "site": site, "stream": strm, "thread": thrd})
+                  "size": size, "birth_us": birth, "site": site, "stream": strm, "thread": thrd,
+                  **NOT_RECORDED})
         for index, site in enumerate(trace.sites.get(lane.number, [None])):
             line = lane.lines[index]
             show({"type": "totals", "lane": lane.number, "site": index, "last_seq": line[3],

@@ -100,6 +100,33 @@ static void print_context(struct gt_out *out, const struct view *view)
 	free(held);
 }
 
+/* What was asked for before torch rounded up, of all rows; 0 = not known. */
+static uint64_t asked_of(const struct view *view)
+{
+	uint64_t sum = 0, requested;
+
+	for (size_t i = 0; i < view->rows.count; i++) {
+		if (!gt_row_requested(view->state.trace, &view->rows.rows[i], &requested))
+			return 0;
+		sum += requested;
+	}
+	return sum;
+}
+
+/* Of a merged trace or a torch snapshot, where a column has no room for it. */
+static void print_asked(struct gt_out *out, const struct view *view)
+{
+	const uint64_t asked = asked_of(view), bytes = view->state.bytes;
+	char size[GT_SIZE_TEXT], rest[GT_SIZE_TEXT];
+
+	if (asked && asked == bytes)
+		gt_line(out, GT_PLAIN,
+			"The program asked for all of it: torch rounded nothing up.");
+	else if (asked)
+		gt_line(out, GT_PLAIN, "The program asked for %s of it; %s are torch's rounding.",
+			gt_size_text(asked, size), gt_size_text(bytes - asked, rest));
+}
+
 static void print_table(struct gt_out *out, const struct gt_args *args, const struct view *view,
 			size_t other_lines)
 {
@@ -114,7 +141,7 @@ static void print_table(struct gt_out *out, const struct gt_args *args, const st
 	table = gt_table_new(fields, GT_HOLDERS_FIELDS);
 	gt_holders_rows(table, out, view->place, &view->rows, state->blocks_known);
 	gt_holders_total(table, 0, args->total == GT_TOTAL_RESERVED ? "held" : "in use",
-			 state->bytes, state->block_count, state->blocks_known);
+			 state->bytes, state->block_count, asked_of(view), state->blocks_known);
 	gt_table_print(table, out, gt_screen_rows(out, other_lines));
 	gt_table_free(table);
 	free(title);
@@ -125,14 +152,15 @@ static void print_text(struct gt_out *out, const struct gt_args *args, const str
 {
 	const struct gt_trace *trace = view->state.trace;
 	char size[GT_SIZE_TEXT];
+	const size_t other_lines = 4 + gt_loss_lines(trace) + !!others + !!asked_of(view);
 
 	print_answer(out, args, view);
 	print_context(out, view);
 	if (view->rows.count && args->tree)
-		gt_print_tree(out, args, view->place, &view->state,
-			      4 + gt_loss_lines(trace) + !!others);
+		gt_print_tree(out, args, view->place, &view->state, other_lines);
 	else if (view->rows.count)
-		print_table(out, args, view, 4 + gt_loss_lines(trace) + !!others);
+		print_table(out, args, view, other_lines);
+	print_asked(out, view);
 	if (view->at_least)
 		gt_line(out, GT_RED,
 			"Part of that history is gone: the peak was at least this, >= %s.",

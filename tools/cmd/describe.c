@@ -183,6 +183,7 @@ static struct events count_events(const struct gt_trace *trace)
 static void print_history(struct gt_out *out, const struct gt_trace *trace)
 {
 	struct events events = count_events(trace);
+	const bool small = trace->header.ring_limit < 1 << 20;
 
 	if (trace->snapshot) {
 		gt_line(out, GT_RED,
@@ -198,8 +199,9 @@ static void print_history(struct gt_out *out, const struct gt_trace *trace)
 		(unsigned long long)events.gone, (unsigned long long)events.all);
 	gt_line(out, GT_PLAIN,
 		"  exact anyway   in use now, the peak and its holders, all counters");
-	gt_line(out, GT_PLAIN, "  to keep more   GPUTRACE_RING=%lluM (4x this history)",
-		(unsigned long long)(trace->header.ring_limit >> 18));
+	gt_line(out, GT_PLAIN, "  to keep more   GPUTRACE_RING=%llu%c (4x this history)",
+		(unsigned long long)(4 * trace->header.ring_limit >> (small ? 10 : 20)),
+		small ? 'K' : 'M');
 }
 
 static const char *const lost_words[GT_LOST_REASONS] = {
@@ -337,13 +339,53 @@ json_t *gt_json_categories(const struct gt_state *state)
 	return categories;
 }
 
+/* torch rounds up; the driver's allocations are what was asked for. */
+bool gt_row_requested(const struct gt_trace *trace, const struct gt_row *row, uint64_t *ret)
+{
+	if (!trace->merged && !trace->snapshot)
+		return false;
+	*ret = row->torch ? row->requested : row->bytes;
+	return !row->torch || row->requested_of == row->bytes;
+}
+
+const char *gt_private_pool_text(const struct gt_trace *trace, uint32_t pool,
+				 char buffer[GT_POOL_TEXT])
+{
+	snprintf(buffer, GT_POOL_TEXT, "private %llu.%llu",
+		 (unsigned long long)trace->pools[pool].first,
+		 (unsigned long long)trace->pools[pool].second);
+	return buffer;
+}
+
+const char *gt_row_pool_text(const struct gt_trace *trace, const struct gt_row *row,
+			     char buffer[GT_POOL_TEXT])
+{
+	if ((!trace->merged && !trace->snapshot) || !row->torch || row->pool == GT_POOL_UNKNOWN)
+		return "";
+	if (row->pool == GT_POOL_MIXED)
+		return "several";
+	return row->pool ? gt_private_pool_text(trace, row->pool, buffer) : "default";
+}
+
+static json_t *json_pool(const struct gt_trace *trace, const struct gt_row *row)
+{
+	char buffer[GT_POOL_TEXT];
+	const char *pool = gt_row_pool_text(trace, row, buffer);
+
+	return *pool ? gt_json_name(pool) : json_null();
+}
+
 json_t *gt_json_holder(struct gt_input *input, const struct gt_trace_lane *lane,
 		       const struct gt_row *row, enum gt_by by, bool counted)
 {
-	return json_pack("{s:I, s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "bytes",
+	uint64_t requested = 0;
+	bool asked = gt_row_requested(input->trace, row, &requested);
+
+	return json_pack("{s:I, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "bytes",
 			 (json_int_t)row->bytes, "count", gt_json_number(row->count, counted),
-			 "level", row->torch ? "torch" : "driver", "owner",
-			 gt_json_name(row->label.owner), "category",
+			 "requested", gt_json_number(requested, asked), "pool",
+			 json_pool(input->trace, row), "level", row->torch ? "torch" : "driver",
+			 "owner", gt_json_name(row->label.owner), "category",
 			 gt_json_category(row->category), "stream", gt_json_stream(row->stream),
 			 "key", gt_json_name(row->label.text), "frames",
 			 holder_frames(input, row->named, by));

@@ -34,10 +34,11 @@ static void event_json(const struct gt_event *e)
 	printf("{\"type\":\"event\",\"lane\":%u,\"seq\":%" PRIu64 ",\"us\":%" PRIu64
 	       ",\"op\":\"%s\",\"space\":\"%s\",\"addr\":%" PRIu64 ",\"size\":%" PRIu64
 	       ",\"stream\":%u,\"thread\":%u,\"birth_us\":%" PRIu64 ",\"birth_thread\":%u"
-	       ",\"site\":%u,\"free_site\":%u,\"aux\":%u,\"extra\":%" PRIu64 "}\n",
+	       ",\"site\":%u,\"free_site\":%u,\"aux\":%u,\"extra\":%" PRIu64
+	       ",\"requested\":%" PRIu64 ",\"pool\":%u}\n",
 	       e->lane, e->seq, e->us, gt_op_name(e->op), gt_space_name(e->space), e->addr, e->size,
 	       e->stream, e->thread, e->birth_us, e->birth_thread, e->site, e->free_site, e->aux,
-	       e->extra);
+	       e->extra, e->requested, e->pool);
 }
 
 /* The name that the program gave a mark or range, in quotes. */
@@ -63,6 +64,8 @@ static void event_text(const struct gt_trace *trace, const struct gt_event *e)
 		printf("  born %.6f", (double)e->birth_us / 1e6);
 	if (e->aux || e->extra)
 		printf("  aux %u extra %" PRIu64, e->aux, e->extra);
+	if (e->requested || e->pool)
+		printf("  asked %" PRIu64 " pool %u", e->requested, e->pool);
 	print_name(trace, e);
 	putchar('\n');
 }
@@ -132,11 +135,12 @@ static void block_line(const struct dump *d, const struct gt_trace_lane *l,
 {
 	printf(d->json ? "{\"type\":\"block\",\"lane\":%u,\"addr\":%" PRIu64 ",\"space\":\"%s\""
 			 ",\"size\":%" PRIu64 ",\"birth_us\":%" PRIu64
-			 ",\"site\":%u,\"stream\":%u,\"thread\":%u}\n"
+			 ",\"site\":%u,\"stream\":%u,\"thread\":%u,\"requested\":%" PRIu64
+			 ",\"pool\":%u}\n"
 		       : "  lane %u block %#" PRIx64 " %s, %" PRIu64 " bytes, born at %" PRIu64
-			 " us, site %u, stream %u, thread %u\n",
+			 " us, site %u, stream %u, thread %u, asked %" PRIu64 ", pool %u\n",
 	       l->lane, b->addr, gt_space_name(b->space), b->size, b->birth_us, b->site, b->stream,
-	       b->thread);
+	       b->thread, b->requested, b->pool);
 }
 
 static void site_line(const struct dump *d, const struct gt_trace_lane *l, size_t i)

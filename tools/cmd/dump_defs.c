@@ -216,6 +216,33 @@ static json_t *others_of(const struct gt_report *r)
 	return others;
 }
 
+/* What gputrace pack added. */
+static void dump_names(const struct gt_trace *t, bool json)
+{
+	for (size_t i = 0; i < t->name_count; i++) {
+		const struct gt_name_def *n = &t->names[i];
+
+		emit(json_pack("{ss sI sI sI sI si sb}", "type", "name", "pc", n->pc, "module",
+			       (json_int_t)n->module, "function", (json_int_t)n->function, "file",
+			       (json_int_t)n->file, "line", n->line, "inlined", n->inlined),
+		     json);
+	}
+	for (size_t i = 0; i < t->source_count; i++)
+		emit(json_pack("{ss sI si sI}", "type", "source", "file",
+			       (json_int_t)t->sources[i].file, "line", t->sources[i].line, "text",
+			       (json_int_t)t->sources[i].text),
+		     json);
+}
+
+/* What gputrace merge added; what it added to events and blocks stands with these. */
+static void dump_pools(const struct gt_trace *t, bool json)
+{
+	for (size_t i = 1; i < t->pool_count; i++)
+		emit(json_pack("{ss sI sI sI}", "type", "pool", "id", (json_int_t)i, "first",
+			       t->pools[i].first, "second", t->pools[i].second),
+		     json);
+}
+
 static void dump_reports(const struct gt_trace *t, bool json)
 {
 	for (size_t i = 0; i < t->report_count; i++) {
@@ -244,5 +271,7 @@ void gt_dump_defs(const struct gt_trace *trace, bool json)
 	dump_modules(trace, json);
 	dump_stacks(trace, json);
 	dump_sites(trace, json);
+	dump_names(trace, json);
+	dump_pools(trace, json);
 	dump_reports(trace, json);
 }

@@ -2,6 +2,7 @@
 /* See holders.h. */
 #include "cmd/holders.h"
 
+#include <stdio.h>
 #include <string.h>
 
 const char *gt_by_text(enum gt_by by)
@@ -27,6 +28,8 @@ void gt_holders_fields(struct gt_field fields[GT_HOLDERS_FIELDS], const char *ti
 		{"category", NULL, GT_FIELD_TEXT, GT_SHOW_ALWAYS},
 		{"blocks", NULL, GT_FIELD_COUNT, percent ? GT_SHOW_WIDE : GT_SHOW_ALWAYS},
 		{"largest", "largest", GT_FIELD_BYTES, GT_SHOW_WIDE},
+		{"requested", "asked", GT_FIELD_BYTES, GT_SHOW_WIDE},
+		{"pool", NULL, GT_FIELD_TEXT, GT_SHOW_WIDE},
 		{"level", NULL, GT_FIELD_TEXT, GT_SHOW_WIDE},
 		{"owner", NULL, GT_FIELD_TEXT, GT_SHOW_WIDE},
 		{"device", NULL, GT_FIELD_COUNT, GT_SHOW_DATA},
@@ -34,6 +37,23 @@ void gt_holders_fields(struct gt_field fields[GT_HOLDERS_FIELDS], const char *ti
 	};
 
 	memcpy(fields, columns, sizeof(columns));
+}
+
+static void add_asked(struct gt_table *table, const struct gt_trace *trace,
+		      const struct gt_row *row)
+{
+	char buffer[GT_POOL_TEXT];
+	const char *pool = gt_row_pool_text(trace, row, buffer);
+	uint64_t requested;
+
+	if (gt_row_requested(trace, row, &requested))
+		gt_table_number(table, (int64_t)requested);
+	else
+		gt_table_unknown(table);
+	if (*pool)
+		gt_table_text(table, pool);
+	else
+		gt_table_unknown(table);
 }
 
 void gt_holders_rows(struct gt_table *table, struct gt_out *out, const struct gt_place *place,
@@ -58,6 +78,7 @@ void gt_holders_rows(struct gt_table *table, struct gt_out *out, const struct gt
 			gt_table_number(table, (int64_t)row->largest);
 		else
 			gt_table_unknown(table);
+		add_asked(table, place->input->trace, row);
 		gt_table_text(table, row->torch ? "torch" : "driver");
 		gt_table_text(table, row->label.owner);
 		gt_table_number(table, place->lane->device);
@@ -66,7 +87,7 @@ void gt_holders_rows(struct gt_table *table, struct gt_out *out, const struct gt
 }
 
 void gt_holders_total(struct gt_table *table, unsigned int part_of, const char *name,
-		      uint64_t bytes, uint64_t count, bool counted)
+		      uint64_t bytes, uint64_t count, uint64_t asked, bool counted)
 {
 	gt_table_row(table, part_of, 1, GT_ROW_SCREEN);
 	gt_table_text(table, name);
@@ -77,4 +98,7 @@ void gt_holders_total(struct gt_table *table, unsigned int part_of, const char *
 		gt_table_number(table, (int64_t)count);
 	else
 		gt_table_unknown(table);
+	gt_table_unknown(table);
+	if (asked)
+		gt_table_number(table, (int64_t)asked);
 }

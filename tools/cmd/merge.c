@@ -13,7 +13,7 @@
 #include "read/torch.h"
 
 struct sums {
-	uint64_t matched, trace, snapshot, older, held;
+	uint64_t matched, trace, snapshot, older, held, earlier, all_earlier;
 };
 
 static bool in_pairs(const struct gt_trace *snapshot, size_t l, int device)
@@ -88,6 +88,8 @@ static int join_all(const struct gt_trace *trace, const struct gt_trace *snapsho
 		sums->snapshot += join.snapshot;
 		sums->older += join.older;
 		sums->held += join.held;
+		sums->earlier += join.earlier;
+		sums->all_earlier += join.all_earlier;
 		append_lane(to, lane->lane, &join);
 		gt_join_clear(&join);
 	}
@@ -129,6 +131,10 @@ static void report(const char *path, const struct sums *sums)
 	printf("alone: %llu events of the snapshot, %llu of the trace's %llu\n",
 	       (unsigned long long)(sums->snapshot - sums->matched),
 	       (unsigned long long)(sums->trace - sums->matched), (unsigned long long)sums->trace);
+	if (sums->all_earlier)
+		printf("older than the trace's history: %llu of its %llu blocks and segments "
+		       "matched\n",
+		       (unsigned long long)sums->earlier, (unsigned long long)sums->all_earlier);
 }
 
 static int merge(const struct gt_session *session, const char *path)

@@ -342,7 +342,7 @@ static void add_ledger(struct gt_table *table, struct gt_out *out, const struct 
 		gt_table_number(table, (int64_t)(in_use(failure) - listed));
 		gt_table_number(table, (int64_t)(in_use(failure) - listed));
 	}
-	gt_holders_total(table, whole ? 2 : 0, "in use", in_use(failure), 0, false);
+	gt_holders_total(table, whole ? 2 : 0, "in use", in_use(failure), 0, 0, false);
 	if (cached(failure))
 		cached_row(table, whole ? 2 : 0, failure);
 	if (!whole)

@@ -10,7 +10,6 @@
 #include "out/table.h"
 
 #define PICTURE 20 /* characters of a segment's picture */
-#define POOL	64 /* characters of a pool's name */
 #define NARROW	16 /* of it where a screen has no more room */
 
 struct view {
@@ -207,15 +206,11 @@ static void print_answer(struct gt_out *out, const struct view *view)
 
 /* "large", "small": torch's two; "private 0.1": one of its own, known of snapshots; "" = no pool. */
 static const char *pool_text(const struct view *view, const struct gt_segment *segment,
-			     char buffer[POOL])
+			     char buffer[GT_POOL_TEXT])
 {
-	const struct gt_pool_def *pool = &view->place->input->trace->pools[segment->pool_id];
-
 	if (!segment->pool_id)
 		return !segment->pool ? "" : segment->small ? "small" : "large";
-	snprintf(buffer, POOL, "private %llu.%llu", (unsigned long long)pool->first,
-		 (unsigned long long)pool->second);
-	return buffer;
+	return gt_private_pool_text(view->place->input->trace, segment->pool_id, buffer);
 }
 
 static void add_idle(struct gt_table *table, const struct view *view,
@@ -246,7 +241,7 @@ static void print_table(struct gt_out *out, const struct view *view)
 	gt_table_unit(table, gt_unit_for(view->held));
 	for (size_t i = 0; i < view->list.count; i++) {
 		const struct gt_segment *segment = &view->list.segments[i];
-		char *pin = pinned_by(view, segment), picture[PICTURE + 1], pool[POOL];
+		char *pin = pinned_by(view, segment), picture[PICTURE + 1], pool[GT_POOL_TEXT];
 
 		draw(segment, gt_is_wide(out) ? PICTURE : NARROW, picture);
 		gt_table_row(table, 1, 0, 0);
@@ -293,7 +288,7 @@ static json_t *json_view(const struct view *view)
 
 	for (size_t i = 0; i < view->list.count; i++) {
 		const struct gt_segment *segment = &view->list.segments[i];
-		char *pin = pinned_by(view, segment), pool[POOL];
+		char *pin = pinned_by(view, segment), pool[GT_POOL_TEXT];
 
 		json_array_append_new(
 			segments,

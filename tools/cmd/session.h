@@ -120,6 +120,16 @@ json_t *gt_json_frames(struct gt_stack stack);
 json_t *gt_json_where(const struct gt_label *label);
 
 json_t *gt_json_stream(int32_t stream);
+
+/* What was asked of torch for the row, as far as a torch snapshot tells. False: not known. */
+bool gt_row_requested(const struct gt_trace *trace, const struct gt_row *row, uint64_t *ret);
+
+/* "default", "private 0.1" of a graph or MemPool, "several"; "" where no torch snapshot tells. */
+#define GT_POOL_TEXT 64
+const char *gt_row_pool_text(const struct gt_trace *trace, const struct gt_row *row,
+			     char buffer[GT_POOL_TEXT]);
+const char *gt_private_pool_text(const struct gt_trace *trace, uint32_t pool,
+				 char buffer[GT_POOL_TEXT]);
 json_t *gt_json_ordinal(int device);
 
 json_t *gt_json_category(uint8_t category); /* enum gt_category; null for none */

@@ -65,7 +65,7 @@ static void print_holders(struct gt_out *out, const struct gt_args *args,
 	table = gt_table_new(fields, GT_HOLDERS_FIELDS);
 	gt_holders_rows(table, out, place, rows, state->blocks_known);
 	gt_holders_total(table, 0, args->total == GT_TOTAL_RESERVED ? "held" : "in use",
-			 state->bytes, state->block_count, state->blocks_known);
+			 state->bytes, state->block_count, 0, state->blocks_known);
 	gt_table_print(table, out, gt_screen_rows(out, other_lines));
 	gt_table_free(table);
 	free(title);

@@ -101,6 +101,7 @@ static struct gt_row *row_for(struct grouping *grouping, const struct gt_hold *h
 	row->site = hold->site;
 	row->named = named;
 	row->stream = hold->stream;
+	row->pool = hold->pool;
 	row->oldest_us = hold->oldest_us;
 	row->category = hold->category;
 	row->torch = torch;
@@ -121,6 +122,10 @@ static void add_hold(struct grouping *grouping, const struct gt_hold *hold)
 		row->category = GT_CATEGORY_NONE;
 	if (hold->stream != row->stream)
 		row->stream = GT_STREAM_MIXED;
+	if (hold->pool != row->pool)
+		row->pool = GT_POOL_MIXED;
+	row->requested += hold->requested;
+	row->requested_of += hold->requested_of;
 }
 
 static int by_bytes(const void *a, const void *b)
@@ -178,6 +183,7 @@ struct gt_rows gt_rows_of_report(const struct gt_trace *trace, size_t lane_index
 			.count = holder->count,
 			.site = holder->site,
 			.stream = GT_STREAM_UNKNOWN,
+			.pool = GT_POOL_UNKNOWN,
 		};
 
 		if (holder->site < grouping.lane->site_count)

@@ -12,6 +12,8 @@ struct gt_row {
 	uint64_t count, largest, oldest_us; /* only if the state's blocks are known */
 	uint32_t site;			    /* the largest of its sites, in the state's lane */
 	const struct gt_site_def *named;    /* the site that the label is made from */
+	uint64_t requested, requested_of;   /* as of gt_hold */
+	uint32_t pool;
 	int32_t stream;
 	uint8_t category; /* enum gt_category; 0 = not asked, or of several */
 	bool torch;	  /* level: blocks of torch, not driver allocations */

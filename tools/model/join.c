@@ -402,6 +402,31 @@ static void learn_held(struct join *join, uint64_t seq, struct gt_join *ret)
 	free(sorted);
 }
 
+/*
+ * What lived when the trace's history began, of which the snapshot may know the beginning: it had it at the
+ * same place before the first event of both. What the trace freed before that is not looked for.
+ */
+static void learn_earlier(struct join *join, const struct pair *first, struct gt_join *ret)
+{
+	const uint64_t seq = join->snapshot.elements[first->snapshot].seq - 1;
+	const uint64_t from = join->trace.elements[first->trace].seq;
+	struct gt_joined **sorted = sort_lives(&join->snapshot);
+
+	for (size_t i = 0; i < join->trace.held; i++) {
+		struct gt_joined *mine = &join->trace.lives[i];
+		const struct gt_joined *life =
+			life_at(sorted, join->snapshot.life_count, mine->key, seq);
+
+		ret->all_earlier++;
+		if (!life || (mine->died && mine->died < from) ||
+		    (mine->size != life->size && life->requested > mine->size))
+			continue;
+		ret->earlier++;
+		learn(mine, life);
+	}
+	free(sorted);
+}
+
 /* Is it among the snapshot's, which are sorted? */
 static int weight(struct gt_joined **sorted, size_t count, const struct gt_joined *life)
 {
@@ -438,17 +463,14 @@ static uint64_t most_alike(const struct join *join)
 	return seq;
 }
 
-/* The trace's event before the snapshot's history. */
-static uint64_t before_snapshot(const struct join *join)
+static const struct pair *first_pair(const struct join *join)
 {
-	uint64_t first = UINT64_MAX;
+	const struct pair *first = join->pairs;
 
-	if (!join->snapshot.count)
-		return most_alike(join);
-	for (size_t i = 0; i < join->pair_count; i++)
-		if (join->trace.elements[join->pairs[i].trace].seq < first)
-			first = join->trace.elements[join->pairs[i].trace].seq;
-	return first - 1;
+	for (size_t i = 1; i < join->pair_count; i++)
+		if (join->pairs[i].trace < first->trace)
+			first = &join->pairs[i];
+	return first;
 }
 
 /* A free says whose it is only where the snapshot lacks the alloc, or it may be of one before a gap. */
@@ -466,8 +488,14 @@ static void conclude(struct join *join, struct gt_join *ret)
 	ret->trace = join->trace.count;
 	ret->snapshot = join->snapshot.count;
 	ret->matched = join->pair_count;
-	if (join->pair_count || !join->snapshot.count)
-		learn_held(join, before_snapshot(join), ret);
+	if (!join->snapshot.count)
+		learn_held(join, most_alike(join), ret);
+	if (join->pair_count) {
+		const struct pair *first = first_pair(join);
+
+		learn_held(join, join->trace.elements[first->trace].seq - 1, ret);
+		learn_earlier(join, first, ret);
+	}
 	for (size_t i = 0; i < join->pair_count; i++)
 		learn_pair(join, &join->pairs[i]);
 	ret->lives = join->trace.lives;

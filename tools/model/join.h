@@ -20,8 +20,10 @@ struct gt_join {
 	size_t count;
 	uint64_t matched;	  /* events of both */
 	uint64_t trace, snapshot; /* events that each side has, these included */
-	uint64_t older; /* of the lives that began before the snapshot's history, matched */
-	uint64_t held;	/* and all of those */
+	uint64_t older;	      /* of the lives that began before the snapshot's history, matched */
+	uint64_t held;	      /* and all of those */
+	uint64_t earlier;     /* of the lives that began before the trace's history, matched */
+	uint64_t all_earlier; /* and all of those */
 };
 
 /* 0, or -1 with err. */

@@ -43,6 +43,7 @@ static void make_holds(struct gt_state *state)
 	for (size_t i = 0; i < lane->site_count; i++) {
 		state->holds[i].site = (uint32_t)i;
 		state->holds[i].stream = GT_STREAM_UNKNOWN;
+		state->holds[i].pool = GT_POOL_UNKNOWN;
 	}
 }
 
@@ -65,10 +66,16 @@ static void from_sites(struct gt_state *state)
 
 void gt_hold_add(struct gt_hold *hold, const struct gt_block *block)
 {
-	if (!hold->count)
+	if (!hold->count) {
 		hold->stream = block->stream;
-	else if (hold->stream != block->stream)
+		hold->pool = block->pool;
+	}
+	if (hold->stream != block->stream)
 		hold->stream = GT_STREAM_MIXED;
+	if (hold->pool != block->pool)
+		hold->pool = GT_POOL_MIXED;
+	hold->requested += block->requested;
+	hold->requested_of += block->requested ? block->size : 0;
 	if (!hold->count || block->birth_us < hold->oldest_us)
 		hold->oldest_us = block->birth_us;
 	if (block->size > hold->largest)

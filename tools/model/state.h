@@ -29,12 +29,17 @@ struct gt_when {
 
 #define GT_STREAM_MIXED	  (-1)
 #define GT_STREAM_UNKNOWN (-2)
+#define GT_POOL_MIXED	  UINT32_MAX
+#define GT_POOL_UNKNOWN	  (UINT32_MAX - 1)
 
 struct gt_hold { /* what one site holds */
 	uint64_t bytes;
 	uint64_t count, largest, oldest_us; /* only with gt_state.blocks_known */
 	uint32_t site;
 	int32_t stream; /* stream id or GT_STREAM_* */
+	/* Of torch blocks, where a torch snapshot tells; bytes of those whose request it tells. */
+	uint64_t requested, requested_of;
+	uint32_t pool; /* of the trace's pools, or GT_POOL_* */
 	/* Of gt_answers_split, else 0 and NULL. */
 	uint8_t category;		/* enum gt_category: a site may have several */
 	const struct gt_site_def *call; /* who called backward(), for blocks of autograd's thread */
