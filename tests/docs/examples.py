@@ -3,7 +3,7 @@
 """Every gputrace command line that a document, a manual page or --help shows without its output is
 run, on traces by the names that it uses.
 
-usage: examples.py BUILD
+usage: examples.py BUILD [WORD...]     only lines that have the words
 
 Names of traces in documents are placeholders: a trace, a folder of ranks, a PyTorch snapshot or a run
 out of memory stands under each of them. A line must succeed, with the exit statuses that its command may
@@ -101,6 +101,19 @@ class Traces:
             raise Failed("%d traces of %s" % (len(found), name))
         return found[0]
 
+    def start_live(self):
+        """A program that is recorded now, until end_live; its trace's folder and its process number."""
+        folder = os.path.join(self.root, "live")
+        os.mkdir(folder)
+        self.live = subprocess.Popen([self.tool, "run", "--dir", folder, "--", "python", "marked.py", "--hold"], text=True,
+                                     cwd=self.programs, env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.live.stdout.readline()
+        path, = glob.glob(folder + "/*.gtrace")
+        return folder, path.split(".")[-2]
+
+    def end_live(self):
+        self.live.communicate("\n")
+
     def place(self, word, folder, failed):
         """Puts what the word stands for under its name into the folder; of a line about a failure, one that did."""
         for pattern, name in STANDS_FOR:
@@ -128,6 +141,12 @@ def words_of(line):
 
 def prepared(words, folder, traces):
     """Words that can be run in the folder."""
+    if words[0] in ("live", "top"):
+        running, pid = traces.running
+        return [running if re.fullmatch(r"traces/?|DIR", w) else pid if w.isdigit() else w for w in words]
+    if any(re.match(r"step:\d+:", w) for w in words):  # phases are inferred, so from a training
+        shutil.copy(traces.paths["small"], os.path.join(folder, words[-1]))
+        return words
     for word in words:
         traces.place(word, folder, "oom" in words)
     if "--" in words:
@@ -143,16 +162,16 @@ def try_line(line, traces):
     for word, after in zip(words, words[1:]):
         if word in ("-o", "--output"):
             os.makedirs(os.path.join(folder, os.path.dirname(after)), exist_ok=True)
-    endless = "--watch" in words
+    endless = "--watch" in words or words[0] in ("live", "top") and "--once" not in words
     try:
         done = subprocess.run([traces.tool, *words], cwd=folder, env=traces.env, capture_output=True,
                               timeout=10 if endless else 120, stdin=subprocess.DEVNULL, text=True, errors="replace")
     except subprocess.TimeoutExpired:
-        made = os.path.exists(os.path.join(folder, words[-1]))
+        made = words[0] != "metrics" or os.path.exists(os.path.join(folder, words[-1]))
         return None if endless and made else "it does not end"
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    if endless:
+    if endless and words[0] == "metrics":
         return "it ended: " + done.stderr
     if done.returncode == 1 and "--fail-if-peak-grows" in words:
         return None
@@ -166,15 +185,18 @@ def main():
     tool = os.path.join(build, "gputrace")
     lines = {}
     for where, line in [*document_lines(), *manual_lines(tool)]:
-        lines.setdefault(line, where)
+        if all(word in line for word in sys.argv[2:]):
+            lines.setdefault(line, where)
     bad = 0
     with tempfile.TemporaryDirectory(prefix="gputrace-docs-") as root:
         console.make_commands(root, build)
         traces = Traces(root, build)
+        traces.running = traces.start_live()
         for line, where in lines.items():
             why = try_line(line, traces)
             bad += bool(why)
             print("%s example %s (%s)%s" % ("not ok" if why else "ok", line, where, ": " + why if why else ""), flush=True)
+        traces.end_live()
     return bad > 0
 
 

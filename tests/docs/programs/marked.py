@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A program that tells gputrace where it is: two epochs of steps, each with an evaluation after it."""
 import ctypes
+import sys
 
 import torch
 
@@ -19,6 +20,9 @@ def main():
         trace.gputrace_window_begin(b"eval")
         torch.empty(8 << 20, device="cuda")
         trace.gputrace_window_end()
+    if "--hold" in sys.argv:
+        print("ready", flush=True)
+        sys.stdin.readline()
 
 
 if __name__ == "__main__":
