@@ -106,7 +106,7 @@ class Traces:
         folder = os.path.join(self.root, "live")
         os.mkdir(folder)
         self.live = subprocess.Popen([self.tool, "run", "--dir", folder, "--", "python", "marked.py", "--hold"], text=True,
-                                     cwd=self.programs, env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                                     cwd=self.programs, env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.live.stdout.readline()
         path, = glob.glob(folder + "/*.gtrace")
         return folder, path.split(".")[-2]
