@@ -19,3 +19,16 @@ tool-san: all
 
 check-damaged: tool-san
 	$(Q)$(PYTHON) tests/cli/damaged.py $(O) $(TOOL_SAN)/gputrace
+
+# The progress bar, on a terminal whose clock is fast.
+CHECKS += progress
+CLI_CLOCK := $(O)/tests/cli/clock.so
+
+.PHONY: check-progress
+check-progress: $(CLI_CLOCK) all
+	$(Q)$(PYTHON) tests/cli/progress.py $(O) $(CLI_CLOCK)
+
+$(CLI_CLOCK): tests/cli/clock.c
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) -fPIC -shared -o $@ $<

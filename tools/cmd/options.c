@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "model/answers.h"
+#include "out/bar.h"
 #include "out/number.h"
 #include "symbols/library.h"
 
@@ -673,6 +674,7 @@ int gt_message(int status, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
 	safe = gt_escape(text);
+	gt_bar_erase();
 	fprintf(stderr, "gputrace: %s\n", safe);
 	free(safe);
 	return status;

@@ -12,6 +12,7 @@
 #include "model/steps.h"
 #include "model/callers.h"
 #include "model/xalloc.h"
+#include "out/bar.h"
 #include "out/number.h"
 #include "torch/open.h"
 
@@ -137,6 +138,7 @@ int gt_session_open(const struct gt_args *args, struct gt_session *ret)
 	struct gt_session session = {0};
 	int status = expand(args, &session);
 
+	gt_bar_begin();
 	for (size_t i = 0, first = 0; !status && i < session.path_count; i++) {
 		unsigned int parts;
 
@@ -164,6 +166,7 @@ int gt_session_open(const struct gt_args *args, struct gt_session *ret)
 
 void gt_session_close(struct gt_session *session)
 {
+	gt_bar_end();
 	for (size_t i = 0; i < session->count; i++) {
 		gt_answers_free(session->inputs[i].answers);
 		gt_symbols_free(session->inputs[i].symbols);

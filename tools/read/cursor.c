@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include "read/progress.h"
 #include "read/reader.h"
 
 #define WINDOW (1ull << 17) /* events of 64 bytes; more than a chunk and what it may refer to */
@@ -168,6 +169,8 @@ static int load_chunk(struct gt_cursor *c, uint64_t seq, struct gt_error *err)
 	if (!stretch)
 		return gt_fail(err, c->source->path, "event %llu is not in the history",
 			       (unsigned long long)seq);
+	if (c->frame.offset != stretch->extent.offset)
+		gt_progress_add(c->source->path, stretch->extent.used);
 	rc = gt_frame_load(&c->frame, c->source, &stretch->extent, err);
 	if (rc)
 		return rc;

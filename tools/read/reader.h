@@ -10,6 +10,7 @@
  *   replay.c   snapshot -> state after one event                  trace.c    gt_trace_open
  *   follow.c   events of a running process                        look.c     its totals, now
  *   check.c    derived against stored
+ *   progress.c how far reading is, for a progress bar
  *   build.c    a trace from something else than a trace file      beneath.c  how files are opened
  *   restore.c  a trace from its parts, as rows of another file
  *   append.c   a copy with more definitions: pack.c (names), torch.c (what a snapshot knows)
@@ -287,6 +288,7 @@ struct gt_reader {
 	struct gt_lane_added added[GT_MAX_LANES], alive[GT_MAX_LANES];
 	struct gt_block_of_text *text;
 	size_t capacity[GT_TABLE_COUNT];
+	uint64_t expected; /* bytes, of progress.h */
 };
 /* Images of all lanes, by number; count images are the caller's to free, also after an error. */
 int gt_images_take(struct gt_trace *trace, struct gt_image **ret_images, size_t *ret_count,

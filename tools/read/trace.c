@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "read/progress.h"
 #include "read/reader.h"
 
 #define ATTEMPTS 200
@@ -161,6 +162,17 @@ void gt_images_free(struct gt_image *images, size_t count)
 	free(images);
 }
 
+/* Bytes of the extents that one walk over all lanes decodes. */
+static uint64_t history_bytes(const struct gt_trace *trace)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < trace->lane_count && trace->reader->histories; i++)
+		for (size_t s = 0; s < trace->reader->histories[i].stretch_count; s++)
+			sum += trace->reader->histories[i].stretches[s].extent.used;
+	return sum;
+}
+
 /* All of it or nothing; whoever calls frees what a failed attempt leaves in the trace. */
 static int attempt(struct gt_trace *trace, struct gt_error *err)
 {
@@ -264,6 +276,8 @@ int gt_trace_open(const char *path, unsigned int flags, struct gt_trace **ret, s
 	}
 	if (err)
 		err->status = 0; /* a partial trace leaves out what is damaged */
+	trace->reader->expected = history_bytes(trace);
+	gt_progress_expect(trace->reader->expected);
 	*ret = trace;
 	return 0;
 }
@@ -272,6 +286,7 @@ struct gt_trace *gt_trace_close(struct gt_trace *trace)
 {
 	if (!trace)
 		return NULL;
+	gt_progress_forget(trace->reader->expected);
 	forget(trace);
 	gt_source_close(&trace->reader->source);
 	free(trace->reader);

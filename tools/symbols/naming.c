@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "read/progress.h"
 #include "symbols/cache.h"
 #include "symbols/naming.h"
 
@@ -195,6 +196,7 @@ static struct gt_object *object_of(struct gt_naming *naming, uint32_t id)
 	module->tried = true;
 	if (!def->path.length || def->path.text[0] != '/')
 		return NULL;
+	gt_progress_names(module->path);
 	rc = gt_object_open(def->path.text, def->build_id, def->build_id_length, &module->object);
 	if (rc)
 		naming->missing[naming->missing_count++] =

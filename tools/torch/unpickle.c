@@ -12,10 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "read/progress.h"
 #include "torch/escape.h"
 #include "torch/memory.h"
 #include "torch/unpickle.h"
 
+#define TELL	 65536u	    /* steps between two words on how far we are */
 #define NONE_YET UINT32_MAX /* in the memo */
 
 struct numbers { /* of values, or places in the stack */
@@ -732,9 +734,11 @@ int gt_unpickle(const uint8_t *bytes, size_t length, struct gt_values *ret,
 
 	*err = (struct gt_unpickle_error){0};
 	bad = make(&vm, GT_VALUE_NONE) ? NULL : no_memory;
-	while (!bad && !vm.stopped) {
+	for (size_t steps = 1; !bad && !vm.stopped; steps++) {
 		at = vm.at;
 		bad = step(&vm, err);
+		if (steps % TELL == 0)
+			gt_progress_part("torch's snapshot", (uint64_t)(at - bytes), length);
 	}
 	if (bad)
 		explain(&vm, at, bad, err);
