@@ -37,9 +37,12 @@ CASES.update(screens_check.CASES)
 CASES.update(programs_check.CASES)
 
 
-# Of what the cases recorded under the name.
-TABLES = {"faults": planted.judge_table, "healthy": growing_check.judge_table,
-          "programs": programs_check.judge_table}
+# Of what the cases recorded under the name: tables that are printed only, since each case has judged
+# its own row, and tables that are judged as a whole.
+TABLES = {"mlp": mlp.print_summary, "programs": programs_check.print_table, "loops": loops_check.print_table,
+          "leaks": growing_check.print_leaks}
+JUDGED = {"unseen": unseen_check.judge_table, "healthy": growing_check.judge_table,
+          "faults": planted.judge_table}
 
 
 def cpu():
@@ -87,9 +90,13 @@ def run_cases(names, build):
 
 
 def print_tables(records):
-    """Tables that have rows, each a case of its own; (how many are good, how many there are)."""
-    tables = [(name, test, [row for table, row in records if table == name]) for name, test in TABLES.items()]
-    good = [judge(name + "-table", test, sorted(rows)) for name, test, rows in tables if rows]
+    """Tables that have rows; (how many of those that are cases of their own are good, how many there are)."""
+    def rows_of(name):
+        return sorted(row for table, row in records if table == name)
+    for name, show in TABLES.items():
+        if rows_of(name):
+            show(rows_of(name))
+    good = [judge(name + "-table", test, rows_of(name)) for name, test in JUDGED.items() if rows_of(name)]
     return sum(good), len(good)
 
 

@@ -281,6 +281,13 @@ def healthy():
     train(14, rows=lambda step: 256 + 64 * (step % 5))
 
 
+def conv_workspace():
+    train(4)
+    torch.backends.cudnn.enabled = False
+    images = torch.empty(1, 64, 1024, 1024, device="cuda")
+    F.conv2d(images, torch.empty(8, 64, 11, 11, device="cuda"))  # the fault: conv_workspace
+
+
 if __name__ == "__main__":
     torch.manual_seed(0)
     globals()[sys.argv[1]]()

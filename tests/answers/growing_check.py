@@ -18,8 +18,7 @@ def check_leak(build, kind, percent):
     moved = int(next(line for line in traced.done.stdout.splitlines() if "MOVED" in line).split()[1])
     expect(sites, "nothing grows")
     slope = 100 * sum(s["slope_bytes_per_step"] for s in sites) / moved
-    print("# leak of %s %% %-18s at line %d, %.3f %% of the traffic per step, %s" %
-          (percent, kind, sites[0]["where"]["line"], slope, sites[0]["confidence"]))
+    record("leaks", kind, percent, slope, sites[0]["confidence"], len(sites), sites[0]["where"]["line"])
     line = traced.line_of("# the leak: pieces" if kind == "pieces" else "# the leak: one block")
     equal([s["where"]["line"] for s in sites], [line], "lines")
     warnings = traced.json("summary")["processes"][0]["warnings"]
@@ -27,6 +26,13 @@ def check_leak(build, kind, percent):
           [("growth", "growth")] if sites[0]["confidence"] == "high" else [], "warnings")
     # a block of more than 1 MiB may be up to 1 MiB larger than what was asked for
     expect(0.7 * percent <= slope <= 1.6 * percent, "slope %.3f %%" % slope)
+
+
+def print_leaks(rows):
+    print("# %-20s %18s %18s  %-10s %5s %5s" % ("leak", "% of the traffic", "found, % per step", "confidence",
+                                              "sites", "line"))
+    for row in rows:
+        print("# %-20s %18s %18.3f  %-10s %5d %5d" % row)
 
 
 def check_habit(build, kind, seed):
@@ -60,7 +66,7 @@ def judge_healthy(traced, name):
 
 def judge_table(rows):
     print("# %-18s %11s %8s %8s  %s" % ("healthy program", "growth says", "caches", "warnings", "oom says"))
-    for name, alarms, caches, warnings, oom in sorted(rows):
+    for name, alarms, caches, warnings, oom in rows:
         print("# %-18s %11d %8d %8d  %s" % (name, alarms, caches, warnings, "OOM" if oom else "none"))
     wrong = [row[0] for row in rows if row[1] or row[3] or row[4]]
     print("# %d healthy programs, %d with a false alarm" % (len(rows), len(wrong)))

@@ -97,7 +97,7 @@ def epochs_with_grad():
     epochs(True)
 
 
-def evaluation_inside():
+def evaluation_inside(grad=False):
     parts = Parts()
     for number in range(9):
         begins()
@@ -107,9 +107,13 @@ def evaluation_inside():
         loss.backward()
         parts.optimizer.step()
         if number % 3 == 2:
-            with torch.no_grad():
+            with torch.set_grad_enabled(grad):
                 for _ in range(3):
                     parts.model(batch())
+
+
+def evaluation_inside_with_grad():
+    evaluation_inside(True)
 
 
 def gan():
@@ -147,6 +151,20 @@ def critics():
             generator.optimizer.step()
 
 
+def penalty():
+    """A critic whose gradient of its inputs is part of its loss, and so has a graph of its own."""
+    critic = Parts()
+    for _ in range(6):
+        begins()
+        mixed = batch().requires_grad_()
+        critic.optimizer.zero_grad()
+        score = critic.model(mixed).mean()
+        slope, = torch.autograd.grad(score, mixed, create_graph=True)
+        loss = score + (slope.norm(2, 1) - 1).square().mean()
+        loss.backward()
+        critic.optimizer.step()
+
+
 def trainer():
     class Trainer(Parts):
         def batches(self):
@@ -181,6 +199,15 @@ def closure():
             loss.backward()
             return loss
         parts.optimizer.step(closure)
+
+
+def closure_on_one_line():
+    parts = Parts(lambda parameters: torch.optim.SGD(parameters, lr=0.1))
+    for _ in range(6):
+        begins()
+        x = batch()
+        parts.optimizer.zero_grad()
+        parts.optimizer.step(lambda: F.mse_loss(parts.model(x), x).backward())
 
 
 def in_hooks():
@@ -238,6 +265,13 @@ def while_true():
         number += 1
         if number == 6:
             break
+
+
+def four():
+    parts = Parts()
+    for _ in range(4):
+        begins()
+        parts.step()
 
 
 def hidden():

@@ -2,7 +2,7 @@
 """The MLP of train.py in every configuration of its table: categories at the ends of forward, backward
 and step, peaks and their phases, to the byte."""
 import table
-from harness import Traced, equal, expect
+from harness import Traced, equal, expect, record
 from programs_check import needs_cuda_12
 
 MOMENTS = ("forward", "backward", "end")
@@ -51,6 +51,9 @@ def check_row(build, optimizer, variant, loss, free_stacks, **more):
         wanted = table.peak(optimizer, variant, loss, step["step"])
         print("#   %d    peak      %10d %10d in %s, %s" % (step["step"], ours[0], wanted[0], ours[1], wanted[1]))
         peaks.append((step["step"], ours, wanted))
+    exact = [sum(ours[key] == wanted[key] for _, _, ours, wanted in rows) for key in table.KEYS]
+    record("mlp", name, more.get("TORCH", "2.11.0"), *exact, max(off),
+           sum(ours == wanted for _, ours, wanted in peaks))
     for number, moment, ours, wanted in rows:
         for key in table.KEYS:
             # rounding: a loss's scalar that Python holds may stand in the other category
@@ -60,6 +63,15 @@ def check_row(build, optimizer, variant, loss, free_stacks, **more):
         equal(ours["unknown"], 0, "unknown at the end of %s of step %d" % (moment, number))
     for number, ours, wanted in peaks:
         equal(ours, wanted, "peak of step %d" % number)
+
+
+def print_summary(rows):
+    """At how many of the nine moments each category is as expected, to the byte, and how many peaks are."""
+    print("# %-32s %-7s %s %9s  %s" % ("MLP", "PyTorch", " ".join("%15s" % k for k in table.KEYS), "rounding",
+                                     "peaks"))
+    for name, version, *exact, rounding, peaks in rows:
+        cells = " ".join("%10d of 9" % n for n in exact)
+        print("# %-32s %-7s %s %7d B  %d of 3" % (name, version, cells, rounding, peaks))
 
 
 def check_old(build, *row):

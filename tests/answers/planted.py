@@ -44,6 +44,7 @@ FAULTS = {
     "growing_buffer": Fault("growth", "growing-buffer", "Grows"),
     "fragmentation": oom("fragmentation", "by fragmentation", "4G", everyday=True),
     "single_request": oom("single-request", "by one request", "8G"),
+    "conv_workspace": oom("single-request", "by one request", "8G"),
     "first_step": oom("first-step-too-large", "Too large for this card: step 1", "8G"),
     "long_batch": oom("activations", "activations hold", "8G"),
     "idle_context": Fault("ledger", "context", "context", traces=True, more=CONTEXTS),
@@ -194,11 +195,14 @@ def check_fault(build, name):
     check_screens(run, name)
 
 
+ORDER = list(FAULTS)
+
+
 def judge_table(rows):
     """The causes, ours beside the planted ones; of all faults that ran, all but two have their line named."""
     print("# %-25s %-7s %-21s %-21s %-26s %s" % ("fault", "command", "cause planted", "cause in first line",
                                                "line planted", "in first line"))
-    for name, command, wanted, cause, line, named in sorted(rows, key=lambda row: list(FAULTS).index(row[0])):
+    for name, command, wanted, cause, line, named in sorted(rows, key=lambda row: ORDER.index(row[0])):
         print("# %-25s %-7s %-21s %-21s %-26s %s" % (name, command, wanted, cause, line, "yes" if named else "no"))
     named = sum(row[-1] for row in rows)
     print("# %d faults, %d causes in the first line, %d lines named" %

@@ -114,11 +114,13 @@ def print_points(title, points):
 
 def check_program(build, name, version):
     more = dict(extras(build) if name == "gpt2" else {}, TORCH=version)
-    lives, labels, moments, traced = run_both(build, "programs.py", name, "5" if name == "gpt2" else "6", **more)
+    steps = "5" if name == "gpt2" else "6"
+    lives, labels, moments, traced = run_both(build, "programs.py", name, steps, **more)
     blocks = births_of(lives, 0)
     first, last = lives.passes[len(lives.passes) // 2]
     end = next(step[3] for step in lives.steps if step[3] > last)
-    positions = {"peak": peak_of(blocks), "end of forward": first, "end of backward": last + 1, "end of step": end}
+    positions = {"peak": peak_of(blocks), "end of forward": first, "end of backward": last + 1,
+                 "end of step": end}
     points = {moment: sums_at(blocks, position, labels) for moment, position in positions.items()}
     print_points("%s, PyTorch %s" % (name, version), points)
     answer = traced.json("steps")["steps"]
@@ -148,11 +150,11 @@ def check_other(build, name, version):
     check_program(build, name, version)
 
 
-def judge_table(rows):
+def print_table(rows):
     """One line for each program and version: most bytes that are not what the tensors say, and steps."""
     print("# %-13s %-7s %15s %9s %12s %11s %12s  %s" % ("program", "PyTorch", "not as tensors", "unknown",
                                                       "steps found", "there are", "peak", "in phase"))
-    for name, version, *cells in sorted(rows):
+    for name, version, *cells in rows:
         print("# %-13s %-7s %13d B %7d B %12d %11d %12d  %s" % (name, version, *cells))
 
 

@@ -63,6 +63,7 @@ def print_table(name, rows):
     """rows: (step, moment, ours, wanted) with dictionaries by category."""
     print("# %s" % name)
     print("#   %-4s %-8s  %s" % ("step", "end of", "  ".join("%21s" % k for k in KEYS)))
+    print("#   %-4s %-8s  %s" % ("", "", "  ".join(["%10s %10s" % ("ours", "expected")] * len(KEYS))))
     for number, moment, ours, wanted in rows:
         cells = ["%10d %10d" % (ours[k], wanted[k]) for k in KEYS]
         print("#   %-4d %-8s  %s" % (number, moment, "  ".join(cells)))
