@@ -177,10 +177,11 @@ struct gt_ring {		  /* where a lane's full staging goes */
 	uint64_t used;		  /* of it: the word in the file may be gone, see truncated.c */
 	void *context;		  /* zstd's, in workspace */
 	void *workspace;
-	uint8_t *raw;	  /* columns of one chunk */
-	uint32_t *born;	  /* beside the cells: see struct gt_staged */
-	uint64_t from_us; /* likewise */
-	uint32_t *back;	  /* room for gt_columns_encode */
+	uint8_t *raw;		/* columns of one chunk */
+	uint64_t plain, packed; /* bytes of the extent's chunks, before and after compression */
+	uint32_t *born;		/* beside the cells: see struct gt_staged */
+	uint64_t from_us;	/* likewise */
+	uint32_t *back;		/* room for gt_columns_encode */
 	uint16_t *whole;
 	uint8_t *time;
 };
