@@ -123,13 +123,35 @@ const uint8_t *gt_device_uuid(int ordinal)
 
 /* ---- interned ones -------------------------------------------------------------------------- */
 
-/* Room for one more record under this hash. Lock held, as for all that follows. */
+/* Lock held, as for all that follows. */
+static uint32_t hash_text(const void *text, size_t length)
+{
+	return (uint32_t)XXH64(text, length, 0);
+}
+
+static uint32_t hash_handle(int device, uint64_t handle)
+{
+	return gt_hash(handle ^ (uint64_t)(uint32_t)device << 48);
+}
+
+/* Of a record that is there. */
+static uint32_t hash_of(const void *table, uint32_t id)
+{
+	const struct gt_rec *rec = ((const struct table *)table)->records[id - 1];
+	const struct gt_rec_string *string = (const void *)rec;
+	const struct gt_rec_stream *stream = (const void *)rec;
+
+	return rec->kind == GT_REC_STRING ? hash_text(string + 1, string->text_length)
+					  : hash_handle(stream->device, stream->handle);
+}
+
+/* Room for one more record under this hash. */
 static bool reserve(struct table *t, uint32_t hash)
 {
 	const uint32_t page = GT_HEADER_SIZE / sizeof(*t->records);
 	const struct gt_rec **more;
 
-	if (!t->ready && gt_index_init(&t->index))
+	if (!t->ready && gt_index_init(&t->index, hash_of, t))
 		return false;
 	t->ready = true;
 	if (t->count % page == 0) {
@@ -154,10 +176,14 @@ static uint32_t add(struct table *t, uint32_t hash, const struct gt_rec *rec)
 
 static uint32_t find_string(uint32_t hash, const char *text, size_t length)
 {
-	struct table *t = &defs.strings;
-	uint32_t pos = hash, id;
+	const struct table *t = &defs.strings;
+	struct gt_probe p;
+	uint32_t id;
 
-	while (t->ready && (id = gt_index_next(&t->index, hash, &pos)) != GT_NONE) {
+	if (!t->ready)
+		return 0;
+	p = gt_index_probe(&t->index, hash);
+	while ((id = gt_index_next(&p)) != GT_NONE) {
 		const struct gt_rec_string *s = (const void *)t->records[id - 1];
 
 		if (s->text_length == length && !memcmp(s + 1, text, length))
@@ -172,7 +198,7 @@ static uint32_t intern_string(const char *text, size_t length, uint32_t limit)
 	uint32_t hash, id;
 
 	length = cut(length);
-	hash = (uint32_t)XXH64(text, length, 0);
+	hash = hash_text(text, length);
 	gt_lock(&defs.lock);
 	id = find_string(hash, text, length);
 	if (!id && defs.strings.count < limit && reserve(&defs.strings, hash)) {
@@ -196,10 +222,14 @@ uint32_t gt_def_label(const char *text, size_t length)
 
 static uint32_t find_stream(uint32_t hash, int device, uint64_t handle)
 {
-	struct table *t = &defs.streams;
-	uint32_t pos = hash, id;
+	const struct table *t = &defs.streams;
+	struct gt_probe p;
+	uint32_t id;
 
-	while (t->ready && (id = gt_index_next(&t->index, hash, &pos)) != GT_NONE) {
+	if (!t->ready)
+		return 0;
+	p = gt_index_probe(&t->index, hash);
+	while ((id = gt_index_next(&p)) != GT_NONE) {
 		const struct gt_rec_stream *s = (const void *)t->records[id - 1];
 
 		if (s->handle == handle && s->device == device)
@@ -211,7 +241,7 @@ static uint32_t find_stream(uint32_t hash, int device, uint64_t handle)
 static uint32_t intern_stream(int device, uint64_t handle)
 {
 	struct gt_rec_stream rec = {.rec.kind = GT_REC_STREAM, .device = device, .handle = handle};
-	uint32_t hash = gt_hash(handle ^ (uint64_t)(uint32_t)device << 48);
+	uint32_t hash = hash_handle(device, handle);
 	uint32_t id;
 
 	gt_lock(&defs.lock);

@@ -57,6 +57,16 @@ static bool add_to_file(struct lane *l)
 	return true;
 }
 
+static inline struct gt_slot *slot_at(const struct lane *l, uint32_t slot)
+{
+	return gt_array_at(&l->slots, slot);
+}
+
+static uint32_t block_hash(const void *lane, uint32_t slot)
+{
+	return gt_hash(slot_at(lane, slot)->key);
+}
+
 static struct lane *new_lane(uint32_t number)
 {
 	struct lane *l = gt_map(sizeof(*l));
@@ -66,7 +76,8 @@ static struct lane *new_lane(uint32_t number)
 	l->number = number;
 	l->cap = gt_options.cells;
 	gt_array_init(&l->slots, sizeof(struct gt_slot));
-	if (gt_index_init(&l->blocks) || !gt_ring_init(l) || !add_to_file(l) || !gt_sites_init(l))
+	if (gt_index_init(&l->blocks, block_hash, l) || !gt_ring_init(l) || !add_to_file(l) ||
+	    !gt_sites_init(l))
 		return NULL;
 	return l;
 }
@@ -154,16 +165,13 @@ void gt_lanes_forget(void)
 
 /* ---- live blocks ---------------------------------------------------------------------------- */
 
-static inline struct gt_slot *slot_at(const struct lane *l, uint32_t slot)
+static inline uint32_t find(const struct lane *l, uint64_t key, uint32_t hash,
+			    struct gt_probe *ret_place)
 {
-	return gt_array_at(&l->slots, slot);
-}
+	uint32_t slot;
 
-static inline uint32_t find(const struct lane *l, uint64_t key, uint32_t hash)
-{
-	uint32_t pos = hash, slot;
-
-	while ((slot = gt_index_next(&l->blocks, hash, &pos)) != GT_NONE)
+	*ret_place = gt_index_probe(&l->blocks, hash);
+	while ((slot = gt_index_next(ret_place)) != GT_NONE)
 		if (slot_at(l, slot)->key == key)
 			break;
 	return slot;
@@ -200,8 +208,10 @@ stop:
 	return NULL;
 }
 
-static inline void free_block(struct lane *l, uint32_t slot, uint32_t hash, enum gt_op op,
-			      uint32_t free_site, struct gt_freed *ret)
+/* place: where find has found it. */
+static inline void free_block(struct lane *l, uint32_t slot, uint32_t hash,
+			      const struct gt_probe *place, enum gt_op op, uint32_t free_site,
+			      struct gt_freed *ret)
 {
 	struct gt_slot *s = slot_at(l, slot);
 	struct gt_cell cell = {
@@ -215,7 +225,7 @@ static inline void free_block(struct lane *l, uint32_t slot, uint32_t hash, enum
 	uint32_t mask = l->site_keys[cell.site].mask;
 
 	gt_commit(l, s, &cell, op, mask);
-	gt_index_remove(&l->blocks, hash, slot);
+	gt_index_remove(&l->blocks, hash, place);
 	s->spare = l->free_slot;
 	l->free_slot = slot + 1;
 	if (!ret)
@@ -257,12 +267,13 @@ void gt_record_alloc(const struct gt_alloc *a)
 	};
 	uint32_t hash = gt_hash(cell.key), slot;
 	struct lane *l = enter_device(a->device, hash);
+	struct gt_probe place;
 
 	if (!l)
 		return;
-	slot = find(l, cell.key, hash);
+	slot = find(l, cell.key, hash, &place);
 	if (gt_unlikely(slot != GT_NONE))
-		free_block(l, slot, hash, GT_OP_IMPLICIT_FREE, 0, NULL);
+		free_block(l, slot, hash, &place, GT_OP_IMPLICIT_FREE, 0, NULL);
 	cell.site = gt_site_of(l, &site);
 	add_block(l, &cell, hash, GT_OP_ALLOC);
 	leave(l);
@@ -275,14 +286,15 @@ static inline bool free_on(uint32_t number, uint64_t key, const struct gt_site_k
 {
 	uint32_t hash = gt_hash(key), slot, free_site = 0;
 	struct lane *l = enter_number(number, hash);
+	struct gt_probe place;
 
 	if (!l)
 		return false;
-	slot = find(l, key, hash);
+	slot = find(l, key, hash, &place);
 	if (slot != GT_NONE) {
 		if (gt_options.stacks & GT_STACKS_FREE)
 			free_site = gt_site_of(l, by);
-		free_block(l, slot, hash, GT_OP_FREE, free_site, ret);
+		free_block(l, slot, hash, &place, GT_OP_FREE, free_site, ret);
 	}
 	leave(l);
 	return slot != GT_NONE;
@@ -329,10 +341,11 @@ void gt_record_unfree(const struct gt_freed *freed)
 			       .site = freed->site};
 	uint32_t hash = gt_hash(cell.key);
 	struct lane *l = enter_number(freed->lane, hash);
+	struct gt_probe place;
 
 	if (!l)
 		return;
-	if (find(l, cell.key, hash) == GT_NONE)
+	if (find(l, cell.key, hash, &place) == GT_NONE)
 		add_block(l, &cell, hash, GT_OP_UNFREE);
 	leave(l);
 }
@@ -397,11 +410,12 @@ uint32_t gt_live_keys(uint32_t lane, bool inner, uint32_t *at, uint64_t *ret, ui
 static bool lookup_on(uint32_t number, uint64_t key, uint64_t *ret_size)
 {
 	struct lane *l = enter_number(number, 0);
+	struct gt_probe place;
 	uint32_t slot;
 
 	if (!l)
 		return false;
-	slot = find(l, key, gt_hash(key));
+	slot = find(l, key, gt_hash(key), &place);
 	if (slot != GT_NONE)
 		*ret_size = GT_LOW48(slot_at(l, slot)->size_stream);
 	leave(l);

@@ -7,6 +7,9 @@
 #ifndef GT_RECORDER_H
 #define GT_RECORDER_H
 
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 #include "preload.h"
 
 #pragma GCC visibility push(hidden)
@@ -86,35 +89,84 @@ void gt_clock_anchor(void); /* bound the drift; at each seal */
 /* ---- index.c -------------------------------------------------------------------------------- */
 
 #define GT_INDEX_TABLES 64u
+#define GT_BUCKET	12u
+
+struct gt_bucket {		/* a cache line */
+	uint8_t tag[GT_BUCKET]; /* a byte of the hash, 0 = empty */
+	uint32_t passed;	/* entries that belong here or before, and are behind */
+	uint32_t value[GT_BUCKET];
+};
+_Static_assert(sizeof(struct gt_bucket) == 64, "a cache line");
 
 struct gt_index_table {
-	uint64_t *entries; /* hash << 32 | (value + 1); 0 = empty; linear probing */
-	uint32_t mask, used;
+	struct gt_bucket *buckets;
+	uint32_t count, used; /* of buckets, of entries */
 };
 
+/* The hash under which value was added: it is not kept. */
+typedef uint32_t gt_hash_fn(const void *owner, uint32_t value);
+
 /*
- * From a hash to the numbers stored under it; what they stand for is compared by the caller, so an
- * entry is 8 bytes. 64 small tables that grow each on its own: a pause when one doubles, not when
- * all.
+ * From a hash to the numbers stored under it; what they stand for is compared by the caller. 64 small
+ * tables that grow each on its own: a pause when one grows, not when all.
  */
 struct gt_index {
 	struct gt_index_table table[GT_INDEX_TABLES];
+	gt_hash_fn *hash_of;
+	const void *owner;
 };
-int gt_index_init(struct gt_index *ix);
-bool gt_index_grow(struct gt_index_table *t);
-void gt_index_remove(struct gt_index *ix, uint32_t hash, uint32_t value);
+int gt_index_init(struct gt_index *ix, gt_hash_fn *hash_of, const void *owner);
+bool gt_index_grow(const struct gt_index *ix, struct gt_index_table *t);
+void gt_index_add(struct gt_index *ix, uint32_t hash, uint32_t value); /* where there is room */
+struct gt_probe;
+/* The entry that a search for this hash has returned last; nothing was added since. */
+void gt_index_remove(struct gt_index *ix, uint32_t hash, const struct gt_probe *found);
+
+/* The highest bits of a hash choose the table, the next ones the bucket, the lowest are the tag. */
+#define GT_INDEX_TABLE(ix, hash) (&(ix)->table[(hash) / (UINT32_MAX / GT_INDEX_TABLES + 1)])
 
 static inline struct gt_index_table *gt_index_table(struct gt_index *ix, uint32_t hash)
 {
-	return &ix->table[hash / (UINT32_MAX / GT_INDEX_TABLES + 1)];
+	return GT_INDEX_TABLE(ix, hash);
+}
+
+static inline uint32_t gt_index_home(const struct gt_index_table *t, uint32_t hash)
+{
+	return (uint32_t)((uint64_t)(hash * GT_INDEX_TABLES) * gt_load_relaxed(&t->count) >> 32);
+}
+
+static inline uint32_t gt_index_behind(const struct gt_index_table *t, uint32_t at)
+{
+	return at + 1 == t->count ? 0 : at + 1;
+}
+
+static inline uint8_t gt_index_tag(uint32_t hash)
+{
+	return (uint8_t)(hash & 255 ? hash : 1);
+}
+
+/* A bit for each entry of the bucket that has this tag. */
+static inline uint32_t gt_bucket_match(const struct gt_bucket *b, uint8_t tag)
+{
+	uint32_t bits = 0;
+#ifdef __SSE2__
+	__m128i wanted = _mm_set1_epi8((char)tag);
+
+	bits = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(*(const __m128i *)b, wanted));
+	bits &= (1u << GT_BUCKET) - 1;
+#else
+	for (unsigned i = 0; i < GT_BUCKET; i++)
+		bits |= (uint32_t)(b->tag[i] == tag) << i;
+#endif
+	return bits;
 }
 
 /* On its way to the cache while the lock is waited for; what it reads need not be the table's. */
 static inline void gt_index_prefetch(const struct gt_index *ix, uint32_t hash)
 {
-	const struct gt_index_table *t = &ix->table[hash / (UINT32_MAX / GT_INDEX_TABLES + 1)];
+	const struct gt_index_table *t = GT_INDEX_TABLE(ix, hash);
 
-	__builtin_prefetch(gt_load_relaxed(&t->entries) + (hash & gt_load_relaxed(&t->mask)), 1);
+	__builtin_prefetch(gt_load_relaxed(&t->buckets) + gt_index_home(t, hash), 1);
 }
 
 /* Room for one more of this hash. */
@@ -122,25 +174,37 @@ static inline bool gt_index_reserve(struct gt_index *ix, uint32_t hash)
 {
 	struct gt_index_table *t = gt_index_table(ix, hash);
 
-	return t->used < (t->mask + 1) / 4 * 3 || gt_index_grow(t);
+	return gt_likely(t->used < t->count * (GT_BUCKET / 4 * 3)) || gt_index_grow(ix, t);
 }
 
-static inline void gt_index_put(struct gt_index_table *t, uint64_t entry)
-{
-	uint32_t pos = (uint32_t)(entry >> 32);
+struct gt_probe { /* a search */
+	const struct gt_index_table *table;
+	uint32_t at, last; /* bucket, entry that was returned last */
+	uint32_t found;	   /* entries of the bucket that are still to be returned */
+	uint8_t tag;
+};
 
-	while (t->entries[pos & t->mask])
-		pos++;
-	t->entries[pos & t->mask] = entry;
+static inline struct gt_probe gt_index_probe(const struct gt_index *ix, uint32_t hash)
+{
+	struct gt_probe p = {.table = GT_INDEX_TABLE(ix, hash), .tag = gt_index_tag(hash)};
+
+	p.at = gt_index_home(p.table, hash);
+	p.found = gt_bucket_match(&p.table->buckets[p.at], p.tag);
+	return p;
 }
 
-/* Where there is room. */
-static inline void gt_index_add(struct gt_index *ix, uint32_t hash, uint32_t value)
+/* Next number that may be stored under the hash, GT_NONE at the end. */
+static inline uint32_t gt_index_next(struct gt_probe *p)
 {
-	struct gt_index_table *t = gt_index_table(ix, hash);
-
-	gt_index_put(t, (uint64_t)hash << 32 | (value + 1));
-	t->used++;
+	while (!p->found) {
+		if (gt_likely(!p->table->buckets[p->at].passed))
+			return GT_NONE;
+		p->at = gt_index_behind(p->table, p->at);
+		p->found = gt_bucket_match(&p->table->buckets[p->at], p->tag);
+	}
+	p->last = (uint32_t)__builtin_ctz(p->found);
+	p->found &= p->found - 1;
+	return p->table->buckets[p->at].value[p->last];
 }
 
 static inline uint32_t gt_hash(uint64_t key)
@@ -148,20 +212,6 @@ static inline uint32_t gt_hash(uint64_t key)
 	key = (key ^ key >> 32) * 0xd6e8feb86659fd93ull;
 	key = (key ^ key >> 29) * 0xd6e8feb86659fd93ull;
 	return (uint32_t)(key >> 32);
-}
-
-/* Next number stored under hash, GT_NONE at the end; *pos starts as the hash. */
-static inline uint32_t gt_index_next(const struct gt_index *ix, uint32_t hash, uint32_t *pos)
-{
-	const struct gt_index_table *t = &ix->table[hash / (UINT32_MAX / GT_INDEX_TABLES + 1)];
-	uint64_t entry;
-
-	while ((entry = t->entries[*pos & t->mask])) {
-		++*pos;
-		if (entry >> 32 == hash)
-			return (uint32_t)entry - 1;
-	}
-	return GT_NONE;
 }
 
 /* ---- lane.c, commit.c, site.c, ring.c, columns.c -------------------------------------------- */

@@ -79,9 +79,10 @@ static uint32_t define(struct lane *l, const struct gt_site_key *key, uint32_t h
 
 static inline uint32_t find(const struct lane *l, const struct gt_site_key *key, uint32_t hash)
 {
-	uint32_t pos = hash, site;
+	struct gt_probe p = gt_index_probe(&l->site_index, hash);
+	uint32_t site;
 
-	while ((site = gt_index_next(&l->site_index, hash, &pos)) != GT_NONE)
+	while ((site = gt_index_next(&p)) != GT_NONE)
 		if (same(&l->site_keys[site], key))
 			break;
 	return site;
@@ -108,6 +109,11 @@ uint32_t gt_site_of(struct lane *l, const struct gt_site_key *key)
 	return gt_likely(site != GT_NONE) ? site : new_site(l, key, hash);
 }
 
+static uint32_t site_hash(const void *lane, uint32_t site)
+{
+	return hash_of(&((const struct lane *)lane)->site_keys[site]);
+}
+
 bool gt_sites_init(struct lane *l)
 {
 	static const uint8_t masks[] = {
@@ -117,7 +123,7 @@ bool gt_sites_init(struct lane *l)
 	};
 
 	gt_array_init(&l->sites, sizeof(struct gt_site));
-	if (gt_index_init(&l->site_index) || !make_room(l, 0))
+	if (gt_index_init(&l->site_index, site_hash, l) || !make_room(l, 0))
 		return false;
 	l->sites.count = 1; /* site 0 is never defined */
 	for (size_t i = 0; i < sizeof(masks); i++) {
