@@ -85,7 +85,7 @@ def stepped(library, rounds):
     library = program(f"step-{library}/libgputrace.so")
     with folder(GPUTRACE_CELLS="64", GPUTRACE_EXTENT="4K", GPUTRACE_RING="24K", STEP_PRELOAD=library) as (_, env):
         # On one processor: the two only wait for each other.
-        status, out, err = run(env, "", program("step"), "step", program("victim"), str(rounds), limit=900,
+        status, out, err = run(env, "", program("step"), "step", program("victim"), str(rounds), limit=1800,
                                under=["taskset", "-c", str(min(os.sched_getaffinity(0)))])
     if b"ptrace" in err:
         raise Skip("tracing is not permitted")

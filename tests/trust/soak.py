@@ -16,7 +16,8 @@ import harness
 from harness import LIB, base, check, equal, folder, program
 
 LEDGER = os.path.join(base.TOP, "tests", "coverage", "ledger")
-SLACK = 512     # KiB: pages of the program's own that are touched late
+SLACK = 512     # KiB: pages touched late, mostly what malloc keeps for each of the program's threads
+RING = "1M"     # goes round from the first second on: the list of its extents is memory too
 
 
 def anonymous(pid):
@@ -44,7 +45,7 @@ def killed(chance):
 def main(seconds):
     end, rounds, seed = time.monotonic() + seconds, 0, int(os.environ.get("SEED", "1"))
     chance, memory = random.Random(seed), []
-    with folder() as (_, env):
+    with folder(GPUTRACE_RING=RING) as (_, env):
         p = subprocess.Popen(harness.command(LIB, program("victim"), "round"), env=env, stdout=subprocess.PIPE)
         p.stdout.readline()
         try:
