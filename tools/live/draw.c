@@ -278,7 +278,7 @@ static void draw_row_head(struct canvas *c)
 	const char *unit = gt_unit_name(c->unit);
 
 	put(c, 0, -7, GT_CELL_DIM, "%s", unit);
-	put(c, 8, -7, GT_CELL_DIM, "%s/s", unit);
+	put(c, 8, -7, GT_CELL_DIM, "growth");
 	put(c, 16, -6, GT_CELL_DIM, "blocks");
 	put(c, 23, -8, GT_CELL_DIM, "allocs/s");
 	if (shows_pid(c))
@@ -413,7 +413,8 @@ static void draw_help(struct canvas *c)
 {
 	static const char *const lines[] = {
 		"In use: handed to the program. Held: taken from the driver. Peak: of in use.",
-		"An arrow: the least that a line held rose (fell) through four windows of looks.",
+		"Growth, per second: the least that a line held rose (fell) through four windows",
+		"of looks. What goes up and down in each step does not grow.",
 		"",
 		"  s        sort by bytes, growth, blocks, allocations per second",
 		"  l        level: in use, torch's blocks, the driver's allocations",

@@ -55,16 +55,15 @@ static void put(const char *text, int length)
 static void draw(const char *what, const char *path, uint64_t done, uint64_t total)
 {
 	char bar[WIDTH + 1], text[256], line[300];
-	const uint64_t within = total ? done % total : 0;
-	const int filled = total ? (int)(within * WIDTH / total) : 0;
+	const int percent = total ? (int)(done % total * 100 / total) : 0;
 	int room = columns() - 1, length;
 
 	memset(bar, '.', WIDTH);
-	memset(bar, '#', (size_t)filled);
+	memset(bar, '#', (size_t)(percent * WIDTH / 100));
 	bar[WIDTH] = 0;
 	if (total)
-		length = snprintf(text, sizeof(text), "[%s] %3d %%  %s %s", bar,
-				  (int)(within * 100 / total), what, base_name(path));
+		length = snprintf(text, sizeof(text), "[%s] %3d %%  %s %s", bar, percent, what,
+				  base_name(path));
 	else
 		length = snprintf(text, sizeof(text), "%s %s", what, base_name(path));
 	if (total && done >= total && length < (int)sizeof(text))
