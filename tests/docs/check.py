@@ -146,6 +146,68 @@ def case_examples_of_help():
     return [f"--help: {line}: {why}" for line in lines for why in [wrong_with(line, known)] if why]
 
 
+# ---- the option table, --help and the manual --------------------------------------------------------
+
+def plain(roff):
+    """The words of a page, without its macros and fonts."""
+    text = re.sub(r"\\f[A-Z]|\\&", "", roff).replace("\\-", "-").replace("\\e", "\\").replace("\\(aq", "'")
+    return re.sub(r"^\.(\w\w?) ?", "", text, flags=re.M)
+
+
+def case_option_table():
+    """Each row of the table is an option of some command, and none has options from elsewhere."""
+    rows = set(re.findall(r'^\t\{GT_OPT_\w+, "([a-z-]+)"', read("tools/cmd/options.c"), re.M))
+    own = {"dump", "doctor", "mcp"}  # read their own command lines
+    named = {o[2:] for c, options in commands().items() if c not in own for o in options if o.startswith("--")}
+    if len(rows) < 20:
+        return [f"only {len(rows)} rows found"]
+    return differences("--help", named - {"help"}, rows - {"help"})
+
+
+def page_of(command):
+    return os.path.join(O, "man", f"gputrace-{command}.1")
+
+
+def case_manual_pages():
+    """Each command's page has the options, the usage and the examples of its --help, and the same summary."""
+    known = commands()
+    if not os.path.exists(os.path.join(TOP, page_of("oom"))):
+        print("skip manual-pages: help2man or lowdown is not installed")
+        return []
+    summaries = dict(re.findall(r"^  ([a-z]+) +(.*)$", output(TOOL, "--commands"), re.M))
+    bad = []
+    for command, options in known.items():
+        page, text = plain(read(page_of(command))), output(TOOL, command, "--help")
+        flat = re.sub(r"\s+", " ", page)
+        found = set(re.findall(r"(?<![\w-])(--?[a-z][a-z-]*)", page)) | {"--help"}
+        bad += differences(f"gputrace-{command}.1", {o for o in found if o.startswith("--")},
+                           {o for o in options if o.startswith("--")} | {"--help"})
+        wanted = re.findall(r"^  (gputrace .*)$", text, re.M) + [f"gputrace-{command} - {summaries[command]}"]
+        bad += [f"gputrace-{command}.1: {line!r} is missing" for line in wanted if re.sub(r"\s+", " ", line) not in flat]
+    return bad
+
+
+def case_commands_of_the_manual():
+    """gputrace(1) names the commands that the tool has."""
+    path = os.path.join(O, "man", "gputrace.1")
+    if not os.path.exists(os.path.join(TOP, path)):
+        return []
+    page = plain(read(path))
+    main = re.findall(r"^  ([a-z]+) ", output(TOOL, "--help"), re.M)
+    return [f"gputrace.1: {c} is missing" for c in main if not re.search(rf"(?<![\w-]){c}\b", page)]
+
+
+def case_format_page():
+    """Every heading of docs/format.md is one of gputrace-format(5)."""
+    path = os.path.join(O, "man", "gputrace-format.5")
+    if not os.path.exists(os.path.join(TOP, path)):
+        return []
+    page = re.sub(r"\s+", " ", plain(read(path))).lower()
+    titles = re.findall(r"^##+ (.*)$", re.sub(r"```.*?```", "", read("docs/format.md"), flags=re.S), re.M)
+    return [f"gputrace-format.5: {t!r} is missing" for t in titles
+            if re.sub(r"[`*]", "", t).lower() not in page and t != "Contents"]
+
+
 # ---- links and targets ----------------------------------------------------------------------------
 
 def anchors(page):

@@ -5,7 +5,7 @@
 CHECKS += docs-static
 
 .PHONY: check-docs check-docs-static
-check-docs-static: all
+check-docs-static: all $(MAN_PAGES)
 	$(Q)O=$(O) MAKE="$(MAKE)" $(PYTHON) tests/docs/check.py
 
 check-docs: check-docs-static $(ANSWERS_PROGS)

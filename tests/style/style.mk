@@ -1,4 +1,4 @@
-# Layout, style and dependency direction; see tests/style/check.
+# Layout, style and dependency direction (tests/style/check); what analysers find (tests/style/lint).
 
 CHECKS += style
 DEPS += clang-format shellcheck
@@ -6,3 +6,9 @@ DEPS += clang-format shellcheck
 .PHONY: check-style
 check-style:
 	$(Q)tests/style/check
+
+# Longer than a day's check may take.
+DEPS += cppcheck clang-tidy
+.PHONY: check-lint
+check-lint:
+	$(Q)tests/style/lint
