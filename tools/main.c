@@ -297,8 +297,8 @@ static const struct gt_command commands[] = {
 		.summary = "a file for other tools: pprof, Perfetto, SQL, flame graphs",
 		.text = "Stacks with what they hold at a moment (folded, pprof, speedscope; --at,\n"
 			"default peak), every block with its life and line (sqlite, csv), memory\n"
-			"over time (chrome: ui.perfetto.dev), counters (openmetrics). Sums are\n"
-			"those of the other commands. To standard output without -o FILE.",
+			"over time (perfetto, chrome: ui.perfetto.dev), counters (openmetrics).\n"
+			"Sums are those of the other commands. To standard output without -o.",
 		.examples =
 			"  gputrace export --format pprof run.gtrace -o run.pb.gz\n"
 			"  gputrace export --format folded --at end run.gtrace | flamegraph.pl\n"

@@ -5,6 +5,7 @@
 usage: tests/exports/python readers.py BUILD [CASE...]
 """
 import collections
+import csv
 import gzip
 import http.client
 import json
@@ -20,6 +21,7 @@ import urllib.parse
 import duckdb
 import jsonschema
 from grpc_tools import protoc
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as prometheus
 
@@ -78,6 +80,83 @@ def duck(bench, path):
     with open(export(bench, "speedscope", path)) as file:
         wanted = sum(p["endValue"] for p in json.load(file)["profiles"][1::2])
     equal(sum(row[2] for row in ever), wanted, "bytes ever allocated")
+
+
+def duck_sqlite(bench, path):
+    """The three documented queries, word for word, in DuckDB: by its own reader of SQLite where it is at hand, which
+    is a download of its own, else with tables that Python's sqlite3 has read."""
+    out, db = export(bench, "sqlite", path), duckdb.connect()
+    installed = db.execute("SELECT installed FROM duckdb_extensions() WHERE extension_name = 'sqlite_scanner'").fetchone()
+    if installed and installed[0]:
+        db.execute("LOAD sqlite_scanner")
+        db.execute("ATTACH '%s' AS run (TYPE sqlite, READ_ONLY)" % out)
+        db.execute("USE run")
+    else:  # LOAD would ask the network for it
+        print("# duckdb-sqlite: DuckDB's reader of SQLite is not here; tables by Python's sqlite3")
+        copy_tables(sqlite3.connect(out), db, bench.dir)
+    texts = queries("sql")
+    equal(len(texts), 3, "documented queries")
+    for device in bench.json("peak", path)["devices"]:
+        for text in texts:
+            cursor = db.execute(text.replace("device = 0", "device = %d" % device["device"]))
+            column = [d[0] for d in cursor.description].index("bytes")
+            equal(sum(row[column] for row in cursor.fetchall()), device["bytes"], "sum of " + " ".join(text.split())[:60])
+
+
+def copy_tables(source, db, folder):
+    for name, in source.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'raw_%'").fetchall():
+        columns = ["%s %s" % (c[1], {"INTEGER": "BIGINT", "REAL": "DOUBLE"}.get(c[2], c[2]))
+                   for c in source.execute("PRAGMA table_info(%s)" % name)]
+        path = os.path.join(folder, "table.csv")
+        with open(path, "w", newline="") as file:
+            csv.writer(file).writerows(source.execute("SELECT * FROM %s" % name))
+        db.execute("CREATE TABLE %s (%s)" % (name, ", ".join(columns)))
+        if os.path.getsize(path):
+            db.execute("COPY %s FROM '%s' (FORMAT csv, HEADER false, AUTO_DETECT false, QUOTE '\"', ESCAPE '\"')" % (name, path))
+    db.execute("CREATE VIEW peak_by_line AS " + source.execute(
+        "SELECT sql FROM sqlite_master WHERE name = 'peak_by_line'").fetchone()[0].split(" AS ", 1)[1])
+
+
+def perfetto(bench, path):
+    """By Perfetto's own messages, with nothing that they do not have: counters, refusals, ranges, flows."""
+    with open(export(bench, "perfetto", path), "rb") as file:
+        data = file.read()
+    trace, again = perfetto_trace_pb2.Trace.FromString(data), perfetto_trace_pb2.Trace.FromString(data)
+    again.DiscardUnknownFields()
+    equal(again.ByteSize(), len(data), "bytes without unknown fields")
+    tracks = {p.track_descriptor.uuid: p.track_descriptor for p in trace.packet if p.HasField("track_descriptor")}
+    events = [p for p in trace.packet if p.HasField("track_event")]
+    expect(all(p.track_event.track_uuid in tracks for p in events), "an event on no track")
+    expect(all(p.trusted_packet_sequence_id == 1 for p in trace.packet) and trace.packet[0].sequence_flags == 1, "sequence")
+    for device in bench.json("peak", path)["devices"]:
+        name = "GPU %d in use" % device["device"]
+        values = [p.track_event.counter_value for p in events if tracks[p.track_event.track_uuid].name == name]
+        if device["count"] is not None:  # else the history of the peak is gone
+            equal(max(values), device["bytes"], "highest of " + name)
+        unit, = {t.counter.unit for t in tracks.values() if t.name == name}
+        equal(unit, 3, "unit: bytes")
+    kinds = collections.Counter(p.track_event.type for p in events)
+    equal(kinds[1], kinds[2], "begins and ends of slices")
+    equal(sum(p.track_event.name.startswith("out of memory") for p in events), len(bench.json("errors", path)["errors"]), "refusals")
+    with open(export(bench, "chrome", path)) as file:
+        chrome = json.load(file)["traceEvents"]
+    equal(collections.Counter(p.track_event.name for p in events if p.track_event.type == 1),
+          collections.Counter(e["name"] for e in chrome if e["ph"] in "Xb"), "slices")
+    flows(bench, path, [p.track_event for p in events])
+
+
+def flows(bench, path, events):
+    """Each has two ends of the same size, and they are of the largest blocks that were freed."""
+    begins, ends = ({f: e.debug_annotations[0].uint_value for e in events for f in getattr(e, key)}
+                    for key in ("flow_ids", "terminating_flow_ids"))
+    equal(begins, ends, "ends of flows")
+    for device in bench.json("peak", path)["devices"]:
+        said = [e.name for e in events if e.name.startswith("GPU %d: flows" % device["device"])]
+        equal(len(said), 1, "what is said of flows")
+    freed = [size for size, in sqlite3.connect(export(bench, "sqlite", path)).execute(
+        "SELECT bytes FROM block WHERE in_use AND from_event > 0 AND to_event > 0 AND device = ? ORDER BY 1 DESC LIMIT 1000",
+        (device["device"],))] if len(bench.json("peak", path)["devices"]) == 1 else None
+    expect(freed is None or sorted(begins.values(), reverse=True) == freed, "not the largest blocks")
 
 
 def parsers(bench, path):
@@ -203,19 +282,26 @@ def main():
     bench, wanted = Bench(sys.argv[1]), sys.argv[2:]
     paths = traces(bench)
     cases = [("%s-%s" % (name, n), test, paths[n]) for name, test in
-             (("pprof", pprof), ("json", json_schemas), ("parsers", parsers)) for n in ("oom", "two", "hostile", "lost")]
+             (("pprof", pprof), ("json", json_schemas), ("parsers", parsers), ("perfetto", perfetto)) for n in ("oom", "two", "hostile", "lost")]
     cases += [("again-" + n, round_trip, paths[n]) for n in ("oom", "hostile")]
     cases += [("duckdb-" + n, duck, paths[n]) for n in ("oom", "two", "hostile", "large")]
-    torch = torch_trace(bench)
+    cases += [("duckdb-sqlite-" + n, duck_sqlite, paths[n]) for n in ("oom", "two")]
+    cases.append(("perfetto-large", perfetto, paths["large"]))
+    say = os.path.join(bench.build, "tests", "marks", "say")
+    if os.path.exists(say):
+        cases.append(("perfetto-say", perfetto, bench.trace("say", [say, "random"], sim=("--devices", "2"))))
+    asked = not wanted or any("torch" in part or "snapshot" in part for part in wanted)
+    torch = torch_trace(bench) if asked else None
     if torch:
         snapshot = os.path.join(bench.dir, "snapshot.pickle")
         cases += [("torch-categories", categories, torch), ("torch-stacks", stacks, torch),
                   ("torch-events", events, torch), ("torch-answers", answers, torch), ("torch-lines", lines, torch),
                   ("torch-pprof", pprof, torch), ("torch-json", json_schemas, torch),
                   ("torch-again", round_trip, torch), ("snapshot-again", round_trip, snapshot), ("torch-duckdb", duck, torch),
+                  ("torch-duckdb-sqlite", duck_sqlite, torch), ("torch-perfetto", perfetto, torch),
                   ("snapshot-stacks", stacks, snapshot), ("snapshot-answers", answers, snapshot),
                   ("snapshot-json", json_schemas, snapshot)]
-    else:
+    elif asked:
         print("skip torch: no PyTorch environment can be made here")
     if shutil.which("prometheus") and shutil.which("prometheus-node-exporter"):
         cases.append(("scraped", scraped))

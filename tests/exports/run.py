@@ -475,6 +475,25 @@ def go(bench, path):
     equal(sum(map(int, rows)), wanted, "sum of go tool pprof")
 
 
+FLAMEGRAPH = next(filter(None, (shutil.which("flamegraph.pl"), "/usr/share/perl5/Devel/NYTProf/flamegraph.pl")))
+
+
+def flamegraph(bench, path):
+    """The renderer's picture has a frame with the command's sum for each device of each process, and for all."""
+    folded = bench.text("export", "--format", "folded", path)
+    done = subprocess.run(["perl", FLAMEGRAPH, "--countname", "bytes", "--minwidth", "0"], input=folded,
+                          capture_output=True, text=True, timeout=120)
+    equal((done.returncode, done.stderr), (0, ""), "status and warnings of flamegraph.pl")
+    titles = collections.Counter(re.findall(r"<title>(.*?) \(([\d,]+) bytes[^<]*</title>", done.stdout))
+    devices = bench.json("peak", path)["devices"]
+    expect(titles["all", "{:,}".format(sum(d["bytes"] for d in devices))] == 1, "no frame with the sum of all")
+    expect(len(titles) > 10, "%d frames: no test" % len(titles))
+    for device in devices:
+        expect(titles["GPU %d" % device["device"], "{:,}".format(device["bytes"])] == 1 or
+               any(name.endswith("GPU %d" % device["device"]) and size == "{:,}".format(device["bytes"])
+                   for name, size in titles), "no frame with the sum of device %d" % device["device"])
+
+
 def traces(bench):
     program = os.path.join(bench.build, "prog")
     traffic = [os.path.join(program, "traffic"), "--live", "200", "--sites", "40", "--events"]
@@ -507,12 +526,12 @@ def main():
         cases += [("ranges", ranges, path, None), ("again-say", round_trip, path)]
     else:
         print("skip ranges: tests/marks/say is not built (no CUDA headers)")
-    for name, test, tool in (("go-pprof", go, "go"), ("promtool", promtool, "promtool")):
-        if shutil.which(tool):
+    for name, test, tool in (("go-pprof", go, "go"), ("promtool", promtool, "promtool"), ("flamegraph", flamegraph, FLAMEGRAPH)):
+        if shutil.which(tool) or os.path.exists(tool):
             cases.append((name, test, paths["two"]))
         else:
             print("skip %s: %s is not installed (apt-get install %s)" %
-                  (name, tool, {"go": "golang-go", "promtool": "prometheus"}[tool]))
+                  (name, os.path.basename(tool), {"go": "golang-go", "promtool": "prometheus"}.get(tool, "libdevel-nytprof-perl")))
     for name, test, *args in cases:
         if not wanted or any(part in name for part in wanted):
             bench.case(name, test, *args)

@@ -505,7 +505,7 @@ static const struct option_row options[] = {
 	 parse_every},
 	{GT_OPT_LIVE, "once", 0, NULL, "print what two looks show, and end", parse_once},
 	{GT_OPT_EXPORT, "format", 'f', "FORMAT",
-	 "chrome|pprof|folded|speedscope|sqlite|openmetrics|csv", parse_exported},
+	 "chrome|perfetto|pprof|folded|speedscope|sqlite|openmetrics|csv", parse_exported},
 	{GT_OPT_FORMAT, "format", 'f', "FORMAT", "text (default), json, csv or md", parse_format},
 	{GT_OPT_ALL, "all", 'a', NULL, "never cut the answer to the screen", parse_all},
 	{GT_OPT_OUTPUT, "output", 'o', "FILE", "write there", parse_output},

@@ -2,21 +2,14 @@
 /*
  * Chrome's trace events (JSON), which ui.perfetto.dev opens too: a counter per device with what was in
  * use and cached, instants for refused requests, marks and the peak, slices for the ranges and
- * windows of the program. A counter has as many points as were asked for, each the highest of its
- * slice of time, so the peak is in it. Called from the table.
+ * windows of the program. The older of the two formats for viewers, and the one that a text editor
+ * reads; perfetto.c has what it cannot say. Called from the table.
  */
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
-#include "export/export.h"
-#include "model/failure.h"
-#include "model/marks.h"
-#include "model/series.h"
+#include "export/moments.h"
 #include "model/xalloc.h"
 #include "out/json.h"
-
-#define DEFAULT_POINTS 20000
-#define WINDOW_THREAD  0 /* windows, steps and devices are not of a thread of the program */
 
 struct chrome {
 	FILE *file;
@@ -44,12 +37,14 @@ static void put_metadata(struct chrome *chrome, uint64_t thread, const char *wha
 	fputs("}}", chrome->file);
 }
 
-static void put_process(struct chrome *chrome, const struct gt_trace *trace)
+static void put_process(void *ctx, const struct gt_trace *trace)
 {
+	struct chrome *chrome = ctx;
 	char *name = gt_xasprintf("%s (pid %u)", trace->header.comm, trace->header.pid);
 
-	put_metadata(chrome, WINDOW_THREAD, "process_name", name);
-	put_metadata(chrome, WINDOW_THREAD, "thread_name", "steps, windows, memory");
+	chrome->process++;
+	put_metadata(chrome, GT_NO_THREAD, "process_name", name);
+	put_metadata(chrome, GT_NO_THREAD, "thread_name", "steps, windows, memory");
 	free(name);
 	for (size_t i = 1; i < trace->thread_count; i++) {
 		name = gt_export_thread(trace, (uint16_t)i);
@@ -58,133 +53,57 @@ static void put_process(struct chrome *chrome, const struct gt_trace *trace)
 	}
 }
 
-/* ---- memory ---------------------------------------------------------------------------------- */
-
-static void put_point(struct chrome *chrome, int device, const struct gt_point *point)
+static void put_point(void *ctx, const struct gt_export_place *place, const struct gt_point *point)
 {
 	uint64_t used = point->max[GT_TOTAL_IN_USE], held = point->max[GT_TOTAL_RESERVED];
+	struct chrome *chrome = ctx;
 	char name[40];
 
-	snprintf(name, sizeof(name), "GPU %d memory", device);
-	open_event(chrome, 'C', WINDOW_THREAD, point->us, name);
+	snprintf(name, sizeof(name), "GPU %d memory", place->lane->device);
+	open_event(chrome, 'C', GT_NO_THREAD, point->us, name);
 	/* The two are stacked. Both are the highest of their slice, so held may be the smaller. */
 	fprintf(chrome->file, ",\"args\":{\"in use\":%" PRIu64 ",\"cached\":%" PRIu64 "}}", used,
 		held > used ? held - used : 0);
 }
 
-static int put_memory(struct chrome *chrome, const struct gt_export *export,
-		      const struct gt_export_place *place, struct gt_error *err)
+static void put_instant(void *ctx, const struct gt_instant *instant)
 {
-	struct gt_series series;
+	struct chrome *chrome = ctx;
 
-	if (gt_series_get(place->trace, place->lane_index, place->lane->history_us,
-			  place->trace->last_us, export->points ? export->points : DEFAULT_POINTS,
-			  &series, err))
-		return -1;
-	for (size_t i = 0; i < series.count; i++)
-		if (!i || memcmp(series.points[i].max, series.points[i - 1].max,
-				 sizeof(series.points[i].max)))
-			put_point(chrome, place->lane->device, &series.points[i]);
-	gt_series_clear(&series);
-	return 0;
-}
-
-static void put_peak(struct chrome *chrome, const struct gt_export_place *place)
-{
-	const struct gt_ctr *ctr = &place->lane->ctr;
-	char name[40];
-
-	snprintf(name, sizeof(name), "peak of GPU %d", place->lane->device);
-	open_event(chrome, 'i', WINDOW_THREAD, ctr->peak_us[GT_TOTAL_IN_USE], name);
-	fprintf(chrome->file, ",\"s\":\"p\",\"args\":{\"in use\":%" PRIu64 "}}",
-		ctr->peak[GT_TOTAL_IN_USE]);
-}
-
-static void put_refused(struct chrome *chrome, const struct gt_export_place *place)
-{
-	const struct gt_trace *trace = place->trace;
-	char name[64];
-
-	for (size_t i = 0; i < trace->report_count; i++) {
-		const struct gt_report *report = &trace->reports[i];
-
-		if (gt_report_lane(trace, report) != place->lane_index)
-			continue;
-		snprintf(name, sizeof(name), "%s on GPU %d",
-			 gt_is_memory(report) ? "out of memory" : "refused request",
-			 place->lane->device);
-		open_event(chrome, 'i', report->thread, report->us, name);
-		fprintf(chrome->file, ",\"s\":\"p\",\"args\":{\"asked\":%" PRIu64 ",\"ended\":",
-			gt_report_asked(report));
-		gt_json_put(chrome->file, gt_end_name(gt_report_end(trace, report)));
-		fputs("}}", chrome->file);
+	open_event(chrome, 'i', instant->thread, instant->us, instant->name);
+	fputs(",\"s\":\"p\"", chrome->file);
+	if (instant->key)
+		fprintf(chrome->file, ",\"args\":{\"%s\":%" PRIu64, instant->key, instant->bytes);
+	if (instant->ended) {
+		fputs(",\"ended\":", chrome->file);
+		gt_json_put(chrome->file, instant->ended);
 	}
+	fputs(instant->key ? "}}" : "}", chrome->file);
 }
 
-/* ---- what the program said of itself ------------------------------------------------------------ */
-
-static void put_named(struct chrome *chrome, const struct gt_marks *marks,
-		      const struct gt_named *named)
+static void put_slice(void *ctx, const struct gt_slice *slice)
 {
-	const struct gt_noted *begin = &marks->notes[named->begin];
-	bool thread = named->kind == GT_STRETCH_RANGE || named->kind == GT_STRETCH_MARK;
-	uint64_t end =
-		named->end == GT_NO_NOTE ? marks->trace->last_us : marks->notes[named->end].us;
-	char *name = named->kind == GT_STRETCH_STEP ? gt_xasprintf("step %u", named->step)
-						    : gt_xstrdup(named->name);
+	struct chrome *chrome = ctx;
 
-	if (named->kind == GT_STRETCH_MARK) {
-		open_event(chrome, 'i', begin->thread, begin->us, name);
-		fputs(",\"s\":\"p\"}", chrome->file);
-	} else if (thread) {
-		open_event(chrome, 'X', begin->thread, begin->us, name);
-		fprintf(chrome->file, ",\"dur\":%" PRIu64 "}",
-			end > begin->us ? end - begin->us : 0);
-	} else { /* windows overlap, which slices of a thread may not */
-		const char *category = gt_stretch_name(named->kind);
-		size_t id = (size_t)(named - marks->named);
-
-		open_event(chrome, 'b', WINDOW_THREAD, begin->us, name);
-		fprintf(chrome->file, ",\"cat\":\"%s\",\"id\":%zu}", category, id);
-		open_event(chrome, 'e', WINDOW_THREAD, end, name);
-		fprintf(chrome->file, ",\"cat\":\"%s\",\"id\":%zu}", category, id);
+	if (slice->thread != GT_NO_THREAD) {
+		open_event(chrome, 'X', slice->thread, slice->from_us, slice->name);
+		fprintf(chrome->file, ",\"dur\":%" PRIu64 "}", slice->to_us - slice->from_us);
+		return;
 	}
-	free(name);
-}
-
-static int put_ranges(struct chrome *chrome, const struct gt_trace *trace, struct gt_error *err)
-{
-	struct gt_marks marks;
-
-	if (gt_marks_get(trace, &marks, err))
-		return -1;
-	for (size_t i = 0; i < marks.named_count; i++)
-		put_named(chrome, &marks, &marks.named[i]);
-	gt_marks_clear(&marks);
-	return 0;
+	open_event(chrome, 'b', GT_NO_THREAD, slice->from_us, slice->name);
+	fprintf(chrome->file, ",\"cat\":\"%s\",\"id\":%zu}", slice->kind, slice->id);
+	open_event(chrome, 'e', GT_NO_THREAD, slice->to_us, slice->name);
+	fprintf(chrome->file, ",\"cat\":\"%s\",\"id\":%zu}", slice->kind, slice->id);
 }
 
 int gt_export_chrome(const struct gt_export *export, struct gt_error *err)
 {
 	struct chrome chrome = {.file = export->file};
-	const struct gt_trace *last = NULL;
-	int rc = 0;
+	struct gt_moments to = {put_process, NULL, put_point, put_instant, put_slice, &chrome};
+	int rc;
 
 	fputs("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n", export->file);
-	for (size_t p = 0; !rc && p < export->count; p++) {
-		const struct gt_export_place *place = &export->places[p];
-
-		if (place->trace != last) {
-			last = place->trace;
-			chrome.process++;
-			put_process(&chrome, last);
-			rc = put_ranges(&chrome, last, err);
-		}
-		put_peak(&chrome, place);
-		put_refused(&chrome, place);
-		if (!rc)
-			rc = put_memory(&chrome, export, place, err);
-	}
+	rc = gt_moments_tell(export, &to, err);
 	fputs("\n]}\n", export->file);
 	return rc;
 }

@@ -15,6 +15,8 @@ static const struct gt_export_format formats[] = {
 	{"sqlite", GT_EXPORT_BINARY | GT_EXPORT_SEEKS, "sqlite3, DuckDB, pandas", gt_export_sqlite},
 	{"chrome", 0, "https://ui.perfetto.dev (it stays in your browser), chrome://tracing",
 	 gt_export_chrome},
+	{"perfetto", GT_EXPORT_BINARY,
+	 "https://ui.perfetto.dev (it stays in your browser), trace_processor", gt_export_perfetto},
 	{"csv", 0, "DuckDB, pandas, a spreadsheet", gt_export_csv},
 	{"openmetrics", 0, "Prometheus", gt_export_openmetrics},
 };

@@ -58,6 +58,7 @@ int gt_export_speedscope(const struct gt_export *export, struct gt_error *err);
 int gt_export_csv(const struct gt_export *export, struct gt_error *err);
 int gt_export_sqlite(const struct gt_export *export, struct gt_error *err);
 int gt_export_chrome(const struct gt_export *export, struct gt_error *err);
+int gt_export_perfetto(const struct gt_export *export, struct gt_error *err);
 int gt_export_openmetrics(const struct gt_export *export, struct gt_error *err);
 
 /* prometheus: its older text format, for files that node_exporter collects. */

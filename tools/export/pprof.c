@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * pprof: a protobuf message, gzipped. Only four wire rules are needed (varints, lengths, tags and
- * nesting), so the encoder is here; the numbers of the fields are those of profile.proto. Parts of a
+ * pprof: a protobuf message, gzipped; the numbers of the fields are those of profile.proto. Parts of a
  * message may come in any order: a location, a function or a text is written when first met, ahead of
  * the sample that names it, so that nothing but their numbers is kept.
  *
@@ -15,6 +14,7 @@
 #include <zlib.h>
 #include "export/numbers.h"
 #include "export/samples.h"
+#include "export/wire.h"
 #include "model/label.h"
 #include "model/xalloc.h"
 #include "out/out.h"
@@ -52,11 +52,6 @@ enum field {
 	FUNCTION_FILE = 4,
 };
 
-struct bytes { /* a message being made */
-	uint8_t *data;
-	size_t length, room;
-};
-
 struct profile {
 	gzFile out;
 	bool bad;
@@ -66,63 +61,19 @@ struct profile {
 
 /* ---- wire ------------------------------------------------------------------------------------ */
 
-static void put(struct bytes *to, const void *data, size_t length)
-{
-	if (to->length + length > to->room) {
-		to->room = 2 * (to->length + length);
-		to->data = gt_xrealloc(to->data, to->room, 1);
-	}
-	if (length)
-		memcpy(to->data + to->length, data, length);
-	to->length += length;
-}
-
-static void put_varint(struct bytes *to, uint64_t value)
-{
-	uint8_t text[10];
-	size_t length = 0;
-
-	for (; value >= 0x80; value >>= 7)
-		text[length++] = (uint8_t)(value | 0x80);
-	text[length++] = (uint8_t)value;
-	put(to, text, length);
-}
-
-static void put_number(struct bytes *to, unsigned int field, uint64_t value)
-{
-	put_varint(to, (uint64_t)field << 3);
-	put_varint(to, value);
-}
-
-static void put_data(struct bytes *to, unsigned int field, const void *data, size_t length)
-{
-	put_varint(to, (uint64_t)field << 3 | 2);
-	put_varint(to, length);
-	put(to, data, length);
-}
-
-/* The inner message, which it frees, becomes a field of the outer one. */
-static void put_message(struct bytes *to, unsigned int field, struct bytes *inner)
-{
-	put_data(to, field, inner->data, inner->length);
-	free(inner->data);
-	*inner = (struct bytes){0};
-}
-
 /* A field of the profile itself goes out at once. */
-static void emit(struct profile *profile, struct bytes *field)
+static void emit(struct profile *profile, struct gt_wire *field)
 {
 	if (field->length && gzwrite(profile->out, field->data, (unsigned int)field->length) <= 0)
 		profile->bad = true;
-	free(field->data);
-	*field = (struct bytes){0};
+	gt_wire_clear(field);
 }
 
-static void emit_message(struct profile *profile, unsigned int field, struct bytes *inner)
+static void emit_message(struct profile *profile, unsigned int field, struct gt_wire *inner)
 {
-	struct bytes outer = {0};
+	struct gt_wire outer = {0};
 
-	put_message(&outer, field, inner);
+	gt_wire_message(&outer, field, inner);
 	emit(profile, &outer);
 }
 
@@ -130,12 +81,12 @@ static void emit_message(struct profile *profile, unsigned int field, struct byt
 
 static uint64_t text_number(struct profile *profile, const char *text)
 {
-	struct bytes field = {0};
+	struct gt_wire field = {0};
 	bool new;
 	uint64_t number = gt_number_of(&profile->texts, text, strlen(text), &new);
 
 	if (new) {
-		put_data(&field, PROFILE_STRING, text, strlen(text));
+		gt_wire_data(&field, PROFILE_STRING, text, strlen(text));
 		emit(profile, &field);
 	}
 	return number;
@@ -143,7 +94,7 @@ static uint64_t text_number(struct profile *profile, const char *text)
 
 static uint64_t mapping_number(struct profile *profile, const char *module)
 {
-	struct bytes mapping = {0};
+	struct gt_wire mapping = {0};
 	uint64_t file = text_number(profile, module), number;
 	bool new;
 
@@ -152,18 +103,18 @@ static uint64_t mapping_number(struct profile *profile, const char *module)
 	number = 1 + gt_number_of(&profile->mappings, &file, sizeof(file), &new);
 	if (!new)
 		return number;
-	put_number(&mapping, MAPPING_ID, number);
-	put_number(&mapping, MAPPING_FILE, file);
+	gt_wire_number(&mapping, MAPPING_ID, number);
+	gt_wire_number(&mapping, MAPPING_FILE, file);
 	/* Names are in the profile: nobody needs to look for them again. */
 	for (unsigned int field = MAPPING_HAS_FUNCTIONS; field <= MAPPING_HAS_INLINES; field++)
-		put_number(&mapping, field, 1);
+		gt_wire_number(&mapping, field, 1);
 	emit_message(profile, PROFILE_MAPPING, &mapping);
 	return number;
 }
 
 static uint64_t function_number(struct profile *profile, const struct gt_frame *frame)
 {
-	struct bytes function = {0};
+	struct gt_wire function = {0};
 	uint64_t key[2] = {text_number(profile, frame->function),
 			   text_number(profile, frame->file)};
 	bool new;
@@ -171,16 +122,16 @@ static uint64_t function_number(struct profile *profile, const struct gt_frame *
 
 	if (!new)
 		return number;
-	put_number(&function, FUNCTION_ID, number);
-	put_number(&function, FUNCTION_NAME, key[0]);
-	put_number(&function, FUNCTION_FILE, key[1]);
+	gt_wire_number(&function, FUNCTION_ID, number);
+	gt_wire_number(&function, FUNCTION_NAME, key[0]);
+	gt_wire_number(&function, FUNCTION_FILE, key[1]);
 	emit_message(profile, PROFILE_FUNCTION, &function);
 	return number;
 }
 
 static uint64_t location_number(struct profile *profile, const struct gt_frame *frame)
 {
-	struct bytes location = {0}, line = {0};
+	struct gt_wire location = {0}, line = {0};
 	uint64_t key[3] = {function_number(profile, frame), mapping_number(profile, frame->module),
 			   (uint64_t)frame->line};
 	bool new;
@@ -188,62 +139,62 @@ static uint64_t location_number(struct profile *profile, const struct gt_frame *
 
 	if (!new)
 		return number;
-	put_number(&location, LOCATION_ID, number);
+	gt_wire_number(&location, LOCATION_ID, number);
 	if (key[1])
-		put_number(&location, LOCATION_MAPPING, key[1]);
-	put_number(&line, LINE_FUNCTION, key[0]);
-	put_number(&line, LINE_LINE, key[2]);
-	put_message(&location, LOCATION_LINE, &line);
+		gt_wire_number(&location, LOCATION_MAPPING, key[1]);
+	gt_wire_number(&line, LINE_FUNCTION, key[0]);
+	gt_wire_number(&line, LINE_LINE, key[2]);
+	gt_wire_message(&location, LOCATION_LINE, &line);
 	emit_message(profile, PROFILE_LOCATION, &location);
 	return number;
 }
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-static void put_stack(struct profile *profile, struct bytes *sample, struct gt_stack stack)
+static void put_stack(struct profile *profile, struct gt_wire *sample, struct gt_stack stack)
 {
 	static const struct gt_frame none = {"[no stack]", "", "", 0, GT_FRAME_MARKER};
-	struct bytes ids = {0};
+	struct gt_wire ids = {0};
 
 	for (size_t i = 0; i < stack.count; i++)
-		put_varint(&ids, location_number(profile, &stack.frames[i]));
+		gt_wire_varint(&ids, location_number(profile, &stack.frames[i]));
 	if (!stack.count)
-		put_varint(&ids, location_number(profile, &none));
-	put_message(sample, SAMPLE_LOCATION, &ids);
+		gt_wire_varint(&ids, location_number(profile, &none));
+	gt_wire_message(sample, SAMPLE_LOCATION, &ids);
 }
 
-static void put_label(struct profile *profile, struct bytes *sample, const char *key,
+static void put_label(struct profile *profile, struct gt_wire *sample, const char *key,
 		      const char *text)
 {
-	struct bytes label = {0};
+	struct gt_wire label = {0};
 
-	put_number(&label, LABEL_KEY, text_number(profile, key));
-	put_number(&label, LABEL_TEXT, text_number(profile, text));
-	put_message(sample, SAMPLE_LABEL, &label);
+	gt_wire_number(&label, LABEL_KEY, text_number(profile, key));
+	gt_wire_number(&label, LABEL_TEXT, text_number(profile, text));
+	gt_wire_message(sample, SAMPLE_LABEL, &label);
 }
 
-static void put_pid(struct profile *profile, struct bytes *sample, uint32_t pid)
+static void put_pid(struct profile *profile, struct gt_wire *sample, uint32_t pid)
 {
-	struct bytes label = {0};
+	struct gt_wire label = {0};
 
-	put_number(&label, LABEL_KEY, text_number(profile, "pid"));
-	put_number(&label, LABEL_NUMBER, pid);
-	put_message(sample, SAMPLE_LABEL, &label);
+	gt_wire_number(&label, LABEL_KEY, text_number(profile, "pid"));
+	gt_wire_number(&label, LABEL_NUMBER, pid);
+	gt_wire_message(sample, SAMPLE_LABEL, &label);
 }
 
 static void emit_sample(struct profile *profile, const struct gt_export_place *place,
 			const struct gt_sample *from)
 {
-	struct bytes sample = {0}, values = {0};
+	struct gt_wire sample = {0}, values = {0};
 	char device[24];
 
 	put_stack(profile, &sample, gt_symbols_stack(place->symbols, from->native, from->python));
-	put_varint(&values, from->ever_count);
-	put_varint(&values, from->ever);
+	gt_wire_varint(&values, from->ever_count);
+	gt_wire_varint(&values, from->ever);
 	if (profile->counted)
-		put_varint(&values, from->count);
-	put_varint(&values, from->bytes);
-	put_message(&sample, SAMPLE_VALUE, &values);
+		gt_wire_varint(&values, from->count);
+	gt_wire_varint(&values, from->bytes);
+	gt_wire_message(&sample, SAMPLE_VALUE, &values);
 	if (from->category)
 		put_label(profile, &sample, "category", gt_category_name(from->category));
 	put_label(profile, &sample, "level", gt_space_name(from->space));
@@ -257,10 +208,10 @@ static void emit_sample(struct profile *profile, const struct gt_export_place *p
 
 static void emit_type(struct profile *profile, const char *type, const char *unit)
 {
-	struct bytes message = {0};
+	struct gt_wire message = {0};
 
-	put_number(&message, TYPE_TYPE, text_number(profile, type));
-	put_number(&message, TYPE_UNIT, text_number(profile, unit));
+	gt_wire_number(&message, TYPE_TYPE, text_number(profile, type));
+	gt_wire_number(&message, TYPE_UNIT, text_number(profile, unit));
 	emit_message(profile, PROFILE_SAMPLE_TYPE, &message);
 }
 
@@ -275,7 +226,7 @@ static void emit_name(struct profile *profile, const char *comm)
 
 static void emit_head(struct profile *profile, const struct gt_export *export)
 {
-	struct bytes fields = {0};
+	struct gt_wire fields = {0};
 
 	profile->counted = true;
 	for (size_t i = 0; i < export->count; i++)
@@ -288,13 +239,13 @@ static void emit_head(struct profile *profile, const struct gt_export *export)
 	emit_type(profile, "inuse_space", "bytes");
 	if (export->count)
 		emit_name(profile, export->places[0].trace->header.comm);
-	put_number(&fields, PROFILE_DEFAULT_TYPE, text_number(profile, "inuse_space"));
+	gt_wire_number(&fields, PROFILE_DEFAULT_TYPE, text_number(profile, "inuse_space"));
 	if (export->count) {
 		const struct gt_export_place *place = export->places;
 
-		put_number(&fields, PROFILE_TIME,
-			   (place->trace->header.real_us + place->state.us) * 1000);
-		put_number(&fields, PROFILE_DURATION, place->trace->last_us * 1000);
+		gt_wire_number(&fields, PROFILE_TIME,
+			       (place->trace->header.real_us + place->state.us) * 1000);
+		gt_wire_number(&fields, PROFILE_DURATION, place->trace->last_us * 1000);
 	}
 	emit(profile, &fields);
 }
