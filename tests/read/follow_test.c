@@ -32,6 +32,8 @@ struct state {
 	pid_t child;
 	char dir[64], path[512];
 	struct gt_follow *follow;
+	struct gt_trace *totals; /* looked at again and again */
+	unsigned int opened;
 	struct model models[GT_MAX_LANES];
 	uint64_t seen;
 	char why[1200];
@@ -156,6 +158,48 @@ static bool judge(struct state *s, const struct gt_trace *trace)
 		   : true;
 }
 
+/* Whatever is lost: the sites of each total add up to it. */
+static bool adds_up(struct state *s, const struct gt_trace_lane *lane)
+{
+	for (int k = 0; k < GT_TOTALS; k++) {
+		uint64_t sum = 0;
+
+		for (size_t i = 0; i < lane->site_count; i++)
+			sum += lane->site_defs[i].mask >> k & 1 ? lane->sites[i].live : 0;
+		if (sum != lane->ctr.cur[k])
+			return fail(s, "sites of total %d hold %llu, it is %llu", k,
+				    (unsigned long long)sum, (unsigned long long)lane->ctr.cur[k]);
+	}
+	return true;
+}
+
+/* Another look by the same reader, which reads definitions again only when it must. */
+static bool look(struct state *s)
+{
+	struct gt_error err;
+	int rc = s->totals ? gt_trace_look(s->totals, &err) : 1;
+	const char *bad = NULL;
+
+	if (rc > 0) {
+		s->totals = gt_trace_close(s->totals);
+		rc = gt_trace_open(s->path, GT_OPEN_TOTALS, &s->totals, &err);
+		s->opened++;
+	}
+	if (rc)
+		return fail(s, "look: %s", err.text);
+	for (size_t i = 0; i < s->totals->lane_count; i++)
+		if (!adds_up(s, &s->totals->lanes[i]))
+			return false;
+	if (s->run->all && !catch_up(s, &s->totals->lanes[0]))
+		return false;
+	if (s->run->all)
+		bad = model_compare_totals(&s->models[s->totals->lanes[0].lane],
+					   &s->totals->lanes[0]);
+	return bad ? fail(s, "look at event %llu: %s", (unsigned long long)s->totals->lanes[0].seq,
+			  bad)
+		   : true;
+}
+
 static bool snapshot(struct state *s, bool running)
 {
 	struct gt_trace *trace;
@@ -186,9 +230,12 @@ static bool follow(struct state *s)
 		if (s->seen + gt_follow_missed(s->follow) < next)
 			continue;
 		next += step;
-		if (!snapshot(s, true))
+		if (!look(s) || !snapshot(s, true))
 			return false;
 	}
+	if (s->opened * 2 > s->run->snapshots)
+		return fail(s, "definitions were read %u times in %u looks", s->opened,
+			    s->run->snapshots);
 	if (s->run->all && gt_follow_missed(s->follow))
 		return fail(s, "missed %llu", (unsigned long long)gt_follow_missed(s->follow));
 	return true;
@@ -203,7 +250,7 @@ static bool after_kill(struct state *s)
 	waitpid(s->child, NULL, 0);
 	while ((rc = take_event(s)) > 0)
 		;
-	return !rc && snapshot(s, false);
+	return !rc && look(s) && snapshot(s, false);
 }
 
 static void clean(struct state *s)
@@ -214,6 +261,7 @@ static void clean(struct state *s)
 		kill(s->child, SIGKILL);
 		waitpid(s->child, NULL, 0);
 	}
+	gt_trace_close(s->totals);
 	gt_follow_close(s->follow);
 	for (unsigned int i = 0; i < GT_MAX_LANES; i++)
 		model_free(&s->models[i]);

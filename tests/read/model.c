@@ -159,7 +159,7 @@ static bool used_by(const struct gt_trace_lane *lane, size_t site, int k)
 	return lane->site_defs[site].mask >> k & 1;
 }
 
-const char *model_compare(struct model *m, const struct gt_trace_lane *lane)
+const char *model_compare_totals(struct model *m, const struct gt_trace_lane *lane)
 {
 	if (lane->seq != m->seq)
 		return SAY(m, "at event %llu, model %llu", (unsigned long long)lane->seq,
@@ -177,7 +177,14 @@ const char *model_compare(struct model *m, const struct gt_trace_lane *lane)
 				return SAY(m, "bytes of site %zu at peak %d differ", i, k);
 		}
 	}
-	return model_compare_blocks(m, lane);
+	return NULL;
+}
+
+const char *model_compare(struct model *m, const struct gt_trace_lane *lane)
+{
+	const char *bad = model_compare_totals(m, lane);
+
+	return bad ? bad : model_compare_blocks(m, lane);
 }
 
 void model_free(struct model *m)

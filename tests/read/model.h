@@ -29,6 +29,7 @@ const char *model_undo(struct model *model, const struct gt_event *event);
 const char *model_add(struct model *model, const struct gt_block *block);
 /* NULL, or how the lane differs. */
 const char *model_compare_blocks(struct model *model, const struct gt_trace_lane *lane);
+const char *model_compare_totals(struct model *model, const struct gt_trace_lane *lane);
 const char *model_compare(struct model *model, const struct gt_trace_lane *lane);
 bool model_same_blocks(struct model *a, struct model *b);
 void model_free(struct model *model);
