@@ -5,17 +5,16 @@
  * fits the second cache. What finds its bucket full goes to the next one, and the full one counts it: a
  * search ends at the first bucket that nothing went past, so there are no tombstones, and look-ups that
  * miss stay short for ever. Private memory of a lane, used under its lock only: it need not survive,
- * readers find blocks by their slots. A table starts small, because most programs have few blocks and 64
+ * readers find blocks by their slots. A table starts small, because most programs have few blocks and 128
  * pages would cost the cache and the TLB more than a few moves cost once.
  *
  * Full hashes are not kept, they would double it: a table that grows asks for them again.
  */
 #include "recorder.h"
 
-#define FIRST 4u /* buckets of a table, all from one piece of memory */
-#define SECOND            \
-	(GT_HEADER_SIZE / \
-	 sizeof(struct gt_bucket)) /* then a page of its own, then half as much again */
+/* Buckets of a table: at first all from one piece of memory, then a page of its own, then by halves more. */
+#define FIRST  2u
+#define SECOND ((uint32_t)(GT_HEADER_SIZE / sizeof(struct gt_bucket)))
 
 int gt_index_init(struct gt_index *ix, gt_hash_fn *hash_of, const void *owner)
 {
@@ -59,7 +58,7 @@ static void move(const struct gt_index *ix, struct gt_index_table *to, const str
 bool gt_index_grow(const struct gt_index *ix, struct gt_index_table *t)
 {
 	struct gt_index_table old = *t;
-	uint32_t count = old.count == FIRST ? (uint32_t)SECOND : old.count / 2 * 3;
+	uint32_t count = old.count == FIRST ? SECOND : old.count / 2 * 3;
 	struct gt_bucket *buckets = gt_map(count * sizeof(*buckets));
 
 	if (!buckets)

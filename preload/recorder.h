@@ -88,7 +88,7 @@ void gt_clock_anchor(void); /* bound the drift; at each seal */
 
 /* ---- index.c -------------------------------------------------------------------------------- */
 
-#define GT_INDEX_TABLES 64u
+#define GT_INDEX_TABLES 128u
 #define GT_BUCKET	12u
 
 struct gt_bucket {		/* a cache line */
@@ -107,7 +107,7 @@ struct gt_index_table {
 typedef uint32_t gt_hash_fn(const void *owner, uint32_t value);
 
 /*
- * From a hash to the numbers stored under it; what they stand for is compared by the caller. 64 small
+ * From a hash to the numbers stored under it; what they stand for is compared by the caller. 128 small
  * tables that grow each on its own: a pause when one grows, not when all.
  */
 struct gt_index {

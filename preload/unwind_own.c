@@ -408,12 +408,57 @@ static enum gt_unwound unwound_by(enum gt_rule_kind kind)
 				      : GT_UNWOUND;
 }
 
+/* ---- what a walk will need ------------------------------------------------------------------- */
+
+/*
+ * In a running program the rules of a walk have left the cache, and its loads wait for each other, since each
+ * rule says where the next pc is. So the sets that a walk looked at are kept, by the stack pointer it began
+ * with: a program that comes to the same place again has the same one as a rule. They are asked for all at
+ * once before the next walk from there. Nothing but a hint: a wrong one costs a few loads, and a race of two
+ * threads makes a wrong one.
+ */
+#define HINTS 256u
+#define AHEAD 32u
+
+static struct hint {
+	uint16_t set[AHEAD]; /* number + 1, 0 = the end */
+} hints[HINTS] __attribute__((aligned(64)));
+_Static_assert(sizeof(struct hint) == 64 && SETS < UINT16_MAX, "a cache line");
+
+static struct hint *hint_of(uint64_t sp)
+{
+	return &hints[mix(sp) >> 56];
+}
+
+static void use_hint(const struct hint *h)
+{
+	uint16_t set;
+
+	for (unsigned i = 0; i < AHEAD && (set = gt_load_relaxed(&h->set[i])); i++)
+		__builtin_prefetch(rules[set - 1]);
+}
+
+static void keep_hint(struct hint *h, const struct gt_stack *s)
+{
+	uint32_t i, n = s->pushed < AHEAD ? s->pushed : AHEAD;
+	uint16_t set;
+
+	for (i = 0; i < n; i++) {
+		set = (uint16_t)((mix(s->scratch[i].pc) >> 53) + 1);
+		if (gt_load_relaxed(&h->set[i]) != set)
+			gt_store_relaxed(&h->set[i], set);
+	}
+	if (n < AHEAD && gt_load_relaxed(&h->set[n]))
+		gt_store_relaxed(&h->set[n], 0);
+}
+
 /*
  * i counts the frames of the record that may still be met: those with a lower sp than the state's are
  * left behind. A frame that is met takes the slot of the present walk, as it may have been reached by
  * another way. Where the record's links break the walk goes on by steps, and may meet it again.
  */
-enum gt_unwound gt_walk(struct gt_stack *s, const struct gt_regs *regs, uint32_t *ret_kept)
+static enum gt_unwound walk(struct gt_stack *s, const struct gt_regs *regs, const struct hint *hint,
+			    uint32_t *ret_kept)
 {
 	struct state st = {gt_pc(regs->pc), regs->sp, regs->fp, GT_SLOT_UNSURE};
 	bool cached = !gt_modules_unsettled();
@@ -437,12 +482,25 @@ enum gt_unwound gt_walk(struct gt_stack *s, const struct gt_regs *regs, uint32_t
 			st = (struct state){s->frames[k].pc, s->base - s->frames[k].sp,
 					    s->frames[k].fp, GT_SLOT_UNSURE};
 			i = k;
-		} else if (!push(s, &st)) {
-			return GT_UNWOUND_CUT;
+		} else {
+			if (!s->pushed)
+				use_hint(hint);
+			if (!push(s, &st))
+				return GT_UNWOUND_CUT;
 		}
 		kind = step(s, &st, cached);
 		if (!st.pc ||
 		    (kind != GT_RULE_SP && kind != GT_RULE_FP && kind != GT_RULE_REALIGNED))
 			return unwound_by(kind);
 	}
+}
+
+enum gt_unwound gt_walk(struct gt_stack *s, const struct gt_regs *regs, uint32_t *ret_kept)
+{
+	struct hint *hint = hint_of(regs->sp);
+	enum gt_unwound how = walk(s, regs, hint, ret_kept);
+
+	if (s->pushed)
+		keep_hint(hint, s);
+	return how;
 }

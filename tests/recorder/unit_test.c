@@ -139,7 +139,7 @@ static void take_out(struct gt_index *ix, uint32_t hash, uint32_t value)
 static uint32_t crowded(const void *owner, uint32_t value)
 {
 	(void)owner;
-	return (gt_hash(value % 700) & 0xfc000003) | (value & 1 ? 0x03ffff00 : 0);
+	return (gt_hash(value % 700) & 0xfe000003) | (value & 1 ? 0x01ffff00 : 0);
 }
 
 Test(index, random_traffic_with_collisions)
