@@ -142,7 +142,7 @@ static struct gt_extent *add(uint32_t lane, uint64_t first_seq)
 				   .first_seq = first_seq,
 				   .serial = ring.serial + 1};
 	size_t bytes = ring.room * sizeof(*ring.entries);
-	struct ring_entry *more = ring.entries;
+	struct ring_entry *more;
 	struct gt_extent *e;
 
 	if (ring.count == ring.room) {
@@ -256,7 +256,7 @@ void gt_array_init(struct gt_array *a, uint32_t size)
 bool gt_array_grow(struct gt_array *a, enum gt_extent_kind kind, uint32_t lane)
 {
 	const size_t page = GT_HEADER_SIZE / sizeof(*a->extents);
-	struct gt_extent **more = a->extents;
+	struct gt_extent **more;
 	struct gt_extent *e;
 
 	if (a->extent_count % page == 0) {

@@ -53,7 +53,7 @@ static bool grow(void)
 	room = size;
 	used = 0;
 	for (uint64_t i = 0; i < old_room; i++)
-		if (old[i].key)
+		if (old[i].key) /* NOLINT: old is NULL only where old_room is 0 */
 			put(&old[i]);
 	gt_unmap(old, old_room * sizeof(*old));
 	return true;

@@ -554,6 +554,7 @@ void gt_cfi_rule(const struct gt_module *module, uint64_t pc, struct gt_rule *re
 	if (ret->kind != GT_RULE_NONE)
 		return;
 	ret->kind = GT_RULE_STOP;
+	/* NOLINTNEXTLINE: find_program() has set it where it says NONE */
 	m.location = fde.start;
 	run(&m, cie.program); /* to its end: it does not advance */
 	m.initial = m.row;

@@ -118,8 +118,12 @@ def run(command, folder, env):
 
 MASKS = [
     (r"gputrace\.python3[\d.]*\.\d+", "gputrace.python.N"),
+    (r"gputrace\.(\w+)\.\d+(?=\.gtrace)", r"gputrace.\1.N"),
     (r"\bpid +\d+( python3[\d.]*)?", "pid N"),
     (r"\bpython3\.\d+", "python"),
+    (r"^( *[\d-]+ +\d+ +)\d+( .*(exited|killed|running|out of memory)\b)", r"\1N\2"),  # a row per rank
+    (r"^( *)\d+ (?=torch|context|modules|library|pools)", r"\1N "),  # a row of the ledger
+    (r"^(\s*\d+(?:-\d+)? +\d+ +\w+(?: +[\d-]+){4}) +\d+", r"\1 MS"),  # a row of steps
     (r"\b\d+(\.\d+)?(e[-+]\d+)? (steps/s|us|ms|s)\b", r"T \3"),
     (r"\b\d\d\d\d-\d\d-\d\d.\d\d:\d\d:\d\d\S*", "DATE"),
     (r"0x[0-9a-f]{6,}", "ADDRESS"),
