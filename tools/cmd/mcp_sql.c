@@ -94,6 +94,7 @@ static int open_database(const char *path, sqlite3 **ret, struct limits *limits)
 	return 0;
 }
 
+/* A long value says its length: one cell must not use up the answer, and substr() gets the rest. */
 static json_t *value_of(sqlite3_stmt *row, int column)
 {
 	int length = sqlite3_column_bytes(row, column);

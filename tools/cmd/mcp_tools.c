@@ -219,6 +219,7 @@ static json_t *schema_of(enum parameter which)
 	return schema;
 }
 
+/* additionalProperties is false so that a client finds a misspelt argument before we do. */
 static json_t *describe(const struct tool *tool)
 {
 	json_t *properties = json_object(), *required = json_array();
@@ -545,6 +546,7 @@ struct gt_mcp_database {
 	char *path;
 };
 
+/* A trace that grows changes its size or time; one that was replaced its number. */
 static bool is_same(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* See export.h: the table of formats. */
+/*
+ * See export.h: the table of formats, in the order of --help. What a format needs of its destination
+ * is a flag here, so that cmd/export.c can refuse before the model is asked anything.
+ */
 #include "export/export.h"
 
 #include <stdlib.h>

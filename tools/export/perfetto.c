@@ -84,6 +84,7 @@ struct perfetto {
 	struct gt_error *err;
 };
 
+/* Never 0, which is the track of nothing: processes count from 1. */
 static uint64_t uuid_of(const struct perfetto *to, enum track track, uint64_t number)
 {
 	return to->process << 40 | (uint64_t)track << 36 | (number & 0xfffffffffull);
@@ -148,6 +149,8 @@ static void annotate(struct gt_wire *event, const char *name, uint64_t number, c
 
 /* ---- processes and what happens in them ---------------------------------------------------------- */
 
+/* Ids of threads recur in other processes, and viewers merge what has the same: a number of our own, the
+ * real one is in the name. */
 static void put_thread(struct perfetto *to, const struct gt_trace *trace, uint16_t thread)
 {
 	char *name = gt_export_thread(trace, thread);
@@ -243,6 +246,7 @@ static void put_slice(void *ctx, const struct gt_slice *slice)
 
 /* ---- flows ----------------------------------------------------------------------------------- */
 
+/* The smallest on top, since it is what a larger block replaces: a block costs one compare as a rule. */
 static bool is_smaller(const struct perfetto *to, size_t a, size_t b)
 {
 	return to->flows[a].lived.block.size < to->flows[b].lived.block.size;

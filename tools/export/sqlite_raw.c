@@ -79,6 +79,7 @@ static void put_name(void *ctx, const struct gt_pack_name *name)
 	put(raws, GT_PART_NAME, &def);
 }
 
+/* In order: a reader numbers them as it meets them. Reports go with their lanes. */
 static void put_parts(struct gt_raws *raws, const struct gt_trace *trace)
 {
 	for (enum gt_part part = 0; part < GT_PARTS; part++)
@@ -181,6 +182,10 @@ int gt_raws_lane(struct gt_raws *raws, const struct gt_trace *trace, size_t lane
 	return err->status ? -1 : 0;
 }
 
+/*
+ * A block that came back by UNFREE has an older birth than the row it begins: the row has no column for
+ * that, and so rare a thing needs none.
+ */
 void gt_raws_life(struct gt_raws *raws, const struct gt_lived *lived)
 {
 	const struct gt_event *end = lived->end;

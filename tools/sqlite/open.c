@@ -244,6 +244,7 @@ static struct lane *lane_of(struct reading *r, uint32_t number)
 	return NULL;
 }
 
+/* Rows of a lane are looked up by its number: there are as few as GPUs. */
 static void take_lane(struct reading *r, sqlite3_stmt *row)
 {
 	struct lane *lane = &r->lanes[r->lane_count];
@@ -358,6 +359,7 @@ static uint64_t column(struct reading *r, sqlite3_stmt *row, enum column which, 
 	return (uint64_t)value;
 }
 
+/* Times are seconds for people; a double has the microsecond up to 285 years. */
 static uint64_t column_us(struct reading *r, sqlite3_stmt *row, enum column which)
 {
 	double us = sqlite3_column_double(row, which) * 1e6;

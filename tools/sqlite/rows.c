@@ -2,6 +2,10 @@
 /*
  * See rows.h. Numbers of 64 bits that SQLite takes for negative come back as they were; texts keep
  * their bytes, NULs included. Called from open.c and export/sqlite_raw.c.
+ *
+ * The tables are named raw_* and hold numbers where the others hold words, because they are for reading
+ * again and not for people: an id that becomes a word and an id again is a chance to be another id.
+ * Columns have no types, so that SQLite changes no value to fit one.
  */
 #include "sqlite/rows.h"
 
@@ -25,6 +29,7 @@ struct field {
 	size_t offset, size;
 };
 
+/* Offset and size come from the structure itself: a field that changes its type changes its column. */
 #define AT(type, member) offsetof(struct type, member), sizeof(((struct type *)0)->member)
 #define U(type, name, member)                      \
 	{                                          \
@@ -372,6 +377,7 @@ char *gt_raw_select(unsigned int raw)
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
+/* Ids of 32 bits and less are positive; only signed ones need their sign spread. */
 static int64_t number_of(const struct field *field, const void *from)
 {
 	uint64_t value = 0;
@@ -414,6 +420,7 @@ void gt_raw_bind(sqlite3_stmt *row, unsigned int raw, int64_t process, const voi
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+/* What would be cut off on its way into the field is a damaged value, and not a smaller one. */
 static bool fits(const struct field *field, int64_t value)
 {
 	unsigned int bits = 8 * (unsigned int)field->size;
