@@ -47,7 +47,8 @@ def every_command(path, folder, allowed, commands=COMMANDS):
     """The first command that goes wrong on this file, and how; and the statuses met."""
     met = set()
     snapshot = ["snapshot", "-o", os.path.join(folder, "out.pickle")]
-    for command in commands + [snapshot]:
+    page = [["html", "--budget", "300K", "-o", os.path.join(folder, "out.html")]] if commands is COMMANDS else []
+    for command in commands + [snapshot] + page:
         status, said = run(*command, path)
         met.add(status)
         why = wrong(status, said, path, allowed)

@@ -221,8 +221,33 @@ def two_traces(pages):
         equal(page.messages, [], "console")
 
 
+def refused(pages):
+    """Each refused request has its mark; R goes from one to the next, a click on a mark chooses it, exactly."""
+    errors = pages.json("frag", "errors")["errors"]
+    survived = [e for e in errors if e["outcome"] != "fatal"]
+    with pages.open("frag") as page:
+        expect(len(survived) > 1, "only %d requests were refused and granted" % len(survived))
+        equal(page.get("refused").count(), len(survived), "marks")
+        times = [round(e["seconds"] * 1e6) for e in survived]
+        page.key("p", "r")
+        page.get("timeline").focus()
+        seen = []
+        for _ in times:
+            page.key("r")
+            seen.append(page.js("gputrace.state().chosen.t"))
+            expect("then granted" in page.text("holders-instant"), page.text("holders-instant"))
+            total = page.js("gputrace.state().chosen.total")
+            rows = page.rows("holders-row") + page.rows("holders-rest")
+            equal(sum(r[0] for r in rows), total, "sum at the refused request")
+        equal(sorted(seen), times, "instants")
+        page.key("p")
+        box = page.get("refused").first.bounding_box()
+        page.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+        equal(page.js("gputrace.state().chosen.t"), times[0], "the instant of the mark that was clicked")
+
+
 CASES = [
     ("keys", keys), ("pointer", pointer), ("hover-is-exact", hover_is_exact), ("zoom", zoom),
     ("compare-instants", compare), ("stacks", stacks), ("groupings", groupings), ("ranks", ranks),
-    ("lost-history", lost_history), ("driver-only", driver_only), ("two-traces", two_traces),
+    ("lost-history", lost_history), ("driver-only", driver_only), ("refused", refused), ("two-traces", two_traces),
 ]

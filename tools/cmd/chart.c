@@ -133,16 +133,12 @@ static void add_failures(struct timeline *t, const struct gt_chart_of *of, bool 
 	for (size_t i = 0; i < trace->report_count; i++) {
 		const struct gt_report *report = &trace->reports[i];
 		enum gt_end end = gt_report_end(trace, report);
-		char size[GT_SIZE_TEXT];
 
 		if (report->lane != of->place->lane->lane || !gt_is_memory(report) ||
 		    (end >= GT_END_FATAL) != fatal)
 			continue;
-		gt_size_text(gt_report_asked(report), size);
 		add_mark(t, fatal ? GT_MARK_FAILURE : GT_MARK_REFUSED, report->us,
-			 fatal ? gt_xasprintf("out of memory: %s asked", size)
-			       : gt_xasprintf("%s refused, %s", size,
-					      end == GT_END_CAUGHT ? "caught" : "then granted"));
+			 gt_refusal_text(trace, report));
 	}
 }
 

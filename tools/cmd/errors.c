@@ -2,10 +2,11 @@
 /* gputrace errors: every refused request and how it ended; most are no failure at all. */
 #include <stdlib.h>
 #include <string.h>
-#include "cmd/session.h"
+#include "cmd/oom.h"
 #include "model/steps.h"
 #include "model/xalloc.h"
 #include "out/json.h"
+#include "out/number.h"
 #include "out/table.h"
 
 struct refusal {
@@ -16,6 +17,20 @@ struct refusal {
 	char *where;
 	const char *outcome;
 };
+
+char *gt_refusal_text(const struct gt_trace *trace, const struct gt_report *report)
+{
+	static const char *const ends[] = {
+		[GT_END_RECOVERED] = "%s refused, then granted",
+		[GT_END_CAUGHT] = "%s refused, caught",
+		[GT_END_FATAL] = "out of memory: %s asked",
+		[GT_END_OPEN] = "out of memory: %s asked",
+	};
+	char size[GT_SIZE_TEXT];
+
+	return gt_xasprintf(ends[gt_report_end(trace, report)],
+			    gt_size_text(gt_report_asked(report), size));
+}
 
 struct refusals {
 	struct refusal *items;

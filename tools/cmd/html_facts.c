@@ -254,6 +254,28 @@ static json_t *json_marks(const struct gt_html_view *view)
 	return list;
 }
 
+/* ---- refused requests beside the one that ended the run ------------------------------------------------- */
+
+static json_t *json_refused(const struct gt_html_view *view)
+{
+	const struct gt_trace *trace = view->place->input->trace;
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < trace->report_count; i++) {
+		const struct gt_report *report = &trace->reports[i];
+		char *text;
+
+		if (report == view->failure || report->lane != view->place->lane->lane ||
+		    !gt_is_memory(report))
+			continue;
+		text = gt_refusal_text(trace, report);
+		json_array_append_new(
+			list, json_pack("[I, o]", (json_int_t)report->us, gt_page_string(text)));
+		free(text);
+	}
+	return list;
+}
+
 /* ---- together ---------------------------------------------------------------------------------------------- */
 
 static json_t *json_info(const struct gt_trace *trace, const char *key)
@@ -304,6 +326,7 @@ json_t *gt_html_facts(const struct gt_args *args, struct gt_html_view *view)
 	json_object_set_new(facts, "oom", json_oom(view));
 	json_object_set_new(facts, "segments", json_segments(view));
 	json_object_set_new(facts, "marks", json_marks(view));
+	json_object_set_new(facts, "refused", json_refused(view));
 	add_moment(facts, view);
 	return facts;
 }

@@ -14,6 +14,9 @@ const struct gt_report *gt_input_headline(const struct gt_args *args, const stru
 /* The first lines of the screen: what happened, where, how much, and why if that is known. */
 void gt_oom_head(struct gt_out *out, const struct gt_args *args, struct gt_input *input);
 
+/* errors.c: what was asked and how it ended, in a few words. To be freed. */
+char *gt_refusal_text(const struct gt_trace *trace, const struct gt_report *report);
+
 void gt_oom_screen(struct gt_out *out, const struct gt_args *args, struct gt_session *session,
 		   struct gt_input *input);
 

@@ -5,6 +5,7 @@ const KEYS = [
 	["[ ]", "peak of the step before, after"],
 	["P", "the peak"],
 	["O", "the failure"],
+	["R", "the next refused request"],
 	["E", "the end"],
 	["+ \u2212", "zoom (also drag, Ctrl+wheel, the strip below)"],
 	["0", "whole run"],
@@ -111,6 +112,20 @@ function chooseNamed(name) {
 		choose(instant);
 }
 
+function chooseRefused(index) {
+	const instant = refusedInstant(state.device, index);
+	if (instant)
+		choose(instant);
+}
+
+/* The first one behind what is chosen, else the first of all. */
+function nextRefused() {
+	const times = state.facts.refused.map(([us]) => us);
+	const next = times.findIndex(us => us > state.chosen.t);
+	if (times.length)
+		chooseRefused(next < 0 ? 0 : next);
+}
+
 /* Of a pixel column the highest recorded instant; where it has none, the nearest one, which is said. */
 function instantAt(x, box) {
 	const device = state.device, rows = device.chain("h"), columns = plot.columns;
@@ -140,6 +155,8 @@ const drag = {
 	from: null,
 	shift: false
 };
+
+function localY(event) { return event.clientY - $("timeline").getBoundingClientRect().top; }
 
 function localX(event) { return event.clientX - $("timeline").getBoundingClientRect().left; }
 
@@ -188,7 +205,11 @@ function released(event) {
 	drag.from = null;
 	plot.live.replaceChildren();
 	if (Math.abs(x - from) < 4) {
-		choose(instantAt(x, box));
+		const refused = refusedAt(x, localY(event), box);
+		if (refused >= 0)
+			chooseRefused(refused);
+		else
+			choose(instantAt(x, box));
 	} else if (drag.shift) {
 		state.a = instantAt(Math.min(from, x), box);
 		state.b = instantAt(Math.max(from, x), box);
@@ -246,6 +267,7 @@ const ACTIONS = {
 	p: () => chooseNamed("peak"),
 	o: () => chooseNamed("oom"),
 	e: () => chooseNamed("end"),
+	r: nextRefused,
 	"+": () => zoomBy(0.5),
 	"=": () => zoomBy(0.5),
 	"-": () => zoomBy(2),

@@ -109,6 +109,8 @@ function drawNames(svg, groups, box) {
 
 /* ---- marks: what has the place first keeps it ---- */
 
+const MARK_HEIGHT = 14, MARK_REACH = 7; /* of the triangles at the top */
+
 function placeLabel(taken, x, y, text, box) {
 	const width = measure(text);
 	for (const left of [x - width - 8, x + 8]) {
@@ -134,6 +136,32 @@ function drawFailure(svg, box, taken) {
 	if (left !== null)
 		draw(svg, "text", {class: "fail", x: left, y: 11}, "out of memory");
 	taken.push({x0: x - 40, x1: x + 8, y0: 0, y1: 14});
+}
+
+/* The request whose mark is under the pointer; -1 = none. */
+function refusedAt(x, y, box) {
+	return y > MARK_HEIGHT ?
+		-1 :
+		state.facts.refused.findIndex(([us]) => Math.abs(xOf(us, box) - x) <= MARK_REACH);
+}
+
+/* Those that did not end the run: hollow, so that they are not taken for the failure. */
+function drawRefused(svg, box, taken) {
+	for (const [us, name] of state.facts.refused) {
+		if (us < state.view[0] || us > state.view[1])
+			continue;
+		const x = xOf(us, box), text = fit(name, 200);
+		draw(svg, "path", {
+			"data-testid": "refused",
+			d: `M${x - 4} 2.5h8l-4 7z`,
+			fill: colours.get("bg"),
+			stroke: colours.get("fail")
+		});
+		const left = text ? placeLabel(taken, x, 11, text, box) : null;
+		if (left !== null)
+			draw(svg, "text", {class: "fail halo", x: left, y: 11}, text);
+		taken.push({x0: x - 6, x1: x + 6, y0: 0, y1: 14});
+	}
 }
 
 function drawPeak(svg, box, taken) {
@@ -258,6 +286,7 @@ function drawOverlay(box, groups) {
 	drawGate(svg, box);
 	drawAB(svg, box);
 	drawFailure(svg, box, taken);
+	drawRefused(svg, box, taken);
 	drawPeak(svg, box, taken);
 	drawMarks(svg, box, taken);
 	plot.live = draw(svg, "g", {id: "cross"});

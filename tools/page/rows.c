@@ -98,6 +98,21 @@ static uint64_t end_us(const struct gt_trace *trace)
 	return trace->header.exit_us ? trace->header.exit_us - 1 : trace->last_us;
 }
 
+/* The other refused requests: who held what then is as exact as at the failure. */
+static void add_refused(struct gt_page_history *history, const struct gt_report *failure)
+{
+	const struct gt_trace_lane *lane = history->lane;
+
+	for (size_t i = 0; i < history->trace->report_count; i++) {
+		const struct gt_report *report = &history->trace->reports[i];
+
+		if (report != failure && report->lane == lane->lane && gt_is_memory(report) &&
+		    gt_history_reaches(lane, report->seq))
+			add_instant(&history->chains[GT_CHAIN_NAMED], report->seq, report->us,
+				    GT_WHEN_TIME);
+	}
+}
+
 static void list_named(struct gt_page_history *history)
 {
 	struct gt_chain *chain = &history->chains[GT_CHAIN_NAMED];
@@ -109,6 +124,7 @@ static void list_named(struct gt_page_history *history)
 		add_instant(chain, peak, lane->ctr.peak_us[GT_TOTAL_IN_USE], GT_WHEN_PEAK);
 	if (report && report->lane == lane->lane && gt_history_reaches(lane, report->seq))
 		add_instant(chain, report->seq, report->us, GT_WHEN_OOM);
+	add_refused(history, report);
 	if (history->slice_count && end_us(history->trace) >= history->slices[0].first_us)
 		add_instant(chain, UINT64_MAX, end_us(history->trace), GT_WHEN_END);
 	if (chain->count)

@@ -59,6 +59,15 @@ function namedInstant(device, name) {
 	return null;
 }
 
+/* Of a refused request beside the failure; one that the history has lost has none. */
+function refusedInstant(device, index) {
+	const [us, name] = state.facts.refused[index], chain = device.chain("i");
+	for (let row = 0; row < chain.count; row++)
+		if (chain.tag[row] === 3 && chain.t[row] === us)
+			return Object.assign(rowInstant(device, "i", row), {refused: name});
+	return null;
+}
+
 function stepInstant(device, letter, step) {
 	const chain = device.chain(letter);
 	for (let row = 0; row < chain.count; row++)
@@ -244,6 +253,8 @@ function instantKind(instant) {
 	const names = {peak: "peak", oom: "out of memory", end: "end"};
 	if (instant.name)
 		return "exact (" + names[instant.name] + ")";
+	if (instant.refused)
+		return "exact (" + instant.refused + ")";
 	if (instant.step !== undefined)
 		return "exact (" + (instant.letter === "p" ? "peak" : "end") + " of the step)";
 	return "exact";
