@@ -7,9 +7,10 @@ BENCH_STACKS := $(O)/stacks/bench $(O)/stacks/torch_check.so $(O)/tests/python/p
 BENCH_DRIVER := $(O)/bench/driver/libcuda.so.1
 
 .PHONY: bench bench-quick
-bench bench-quick: all $(BENCH_PROGRAMS) $(BENCH_PATTERNS) $(O)/bench/recorder $(BENCH_STACKS)
+bench bench-quick: all $(BENCH_PROGRAMS) $(BENCH_PATTERNS) $(O)/bench/recorder $(BENCH_STACKS) $(if $(CUDA13),$(O)/pagetest/chain)
 	$(Q)O=$(O) $(PYTHON) tests/bench/run $(if $(filter bench-quick,$@),--quick) $(FIGURES)
 	$(if $(filter bench,$@),$(if $(FIGURES),,$(Q)O=$(O) $(PYTHON) tests/bench/commands))
+	$(Q)$(if $(filter bench,$@),$(if $(CUDA13),O=$(O) $(PYTHON) tests/bench/page.py $(O)/pagetest/chain))
 
 # Every command on long trainings; two minutes to record them.
 .PHONY: bench-commands

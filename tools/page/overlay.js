@@ -132,9 +132,11 @@ function drawFailure(svg, box, taken) {
 		return;
 	const x = xOf(oom.us, box);
 	draw(svg, "path", {d: `M${x - 5} 2h10l-5 9z`, fill: colours.get("fail")});
-	const left = placeLabel(taken, x, 11, "out of memory", box);
-	if (left !== null)
-		draw(svg, "text", {class: "fail", x: left, y: 11}, "out of memory");
+	for (let y = 11, left = null; left === null && y < 40; y += 14) {
+		left = placeLabel(taken, x, y, "out of memory", box);
+		if (left !== null)
+			draw(svg, "text", {class: "fail halo", x: left, y}, "out of memory");
+	}
 	taken.push({x0: x - 40, x1: x + 8, y0: 0, y1: 14});
 }
 
@@ -160,8 +162,19 @@ function drawRefused(svg, box, taken) {
 		const left = text ? placeLabel(taken, x, 11, text, box) : null;
 		if (left !== null)
 			draw(svg, "text", {class: "fail halo", x: left, y: 11}, text);
-		taken.push({x0: x - 6, x1: x + 6, y0: 0, y1: 14});
 	}
+}
+
+/* Their triangles have their places before any name has. */
+function takeRefused(box, taken) {
+	for (const [us] of state.facts.refused)
+		if (us >= state.view[0] && us <= state.view[1])
+			taken.push({
+				x0: xOf(us, box) - 5,
+				x1: xOf(us, box) + 5,
+				y0: 0,
+				y1: MARK_HEIGHT
+			});
 }
 
 function drawPeak(svg, box, taken) {
@@ -285,6 +298,7 @@ function drawOverlay(box, groups) {
 	drawNames(svg, groups, box);
 	drawGate(svg, box);
 	drawAB(svg, box);
+	takeRefused(box, taken);
 	drawFailure(svg, box, taken);
 	drawRefused(svg, box, taken);
 	drawPeak(svg, box, taken);
