@@ -11,7 +11,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -144,16 +143,8 @@ void gt_file_grown(uint64_t length)
 /* A process whose address space is limited (ulimit -v) keeps most of what is left of it. */
 static uint64_t fair_share(uint64_t wanted)
 {
-	struct rlimit limit;
-	char text[64];
-	uint64_t used, share;
+	uint64_t share = gt_space_left() / 16;
 
-	if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY)
-		return wanted;
-	if (gt_read_file("/proc/self/statm", text, sizeof(text)) <= 0)
-		return 0;
-	used = strtoull(text, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
-	share = limit.rlim_cur > used ? (limit.rlim_cur - used) / 16 : 0;
 	return share < wanted ? share & ~(GT_HEADER_SIZE - 1ull) : wanted;
 }
 

@@ -9,8 +9,10 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -42,12 +44,30 @@ void gt_lock_wait(struct gt_lock *lock)
 	} while (__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE));
 }
 
+/* /proc/self/statm begins with the pages of address space. */
+uint64_t gt_space_left(void)
+{
+	struct rlimit limit;
+	char text[64];
+	uint64_t used;
+
+	if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY)
+		return UINT64_MAX;
+	if (gt_read_file("/proc/self/statm", text, sizeof(text)) <= 0)
+		return 0;
+	used = strtoull(text, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
+	return limit.rlim_cur > used ? limit.rlim_cur - used : 0;
+}
+
 /* A forked child must not find the parent's structures, half changed by another thread. */
 void *gt_map(size_t bytes)
 {
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *p;
 
+	if (bytes > gt_space_left() / 8)
+		return NULL;
+	p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+		 -1, 0);
 	if (p == MAP_FAILED)
 		return NULL;
 	madvise(p, bytes, MADV_DONTFORK);
@@ -60,6 +80,8 @@ void *gt_remap(void *p, size_t bytes, size_t more)
 
 	if (!p)
 		return gt_map(more);
+	if (more - bytes > gt_space_left() / 8)
+		return NULL;
 	q = mremap(p, bytes, more, MREMAP_MAYMOVE);
 	return q == MAP_FAILED ? NULL : q;
 }

@@ -52,7 +52,10 @@ static inline void gt_unlock(struct gt_lock *lock)
 	gt_store(&lock->held, 0);
 }
 
-void *gt_map(size_t bytes); /* zeroed private pages, MADV_DONTFORK; NULL if none */
+uint64_t gt_space_left(void); /* bytes of address space below ulimit -v; UINT64_MAX: no limit */
+/* Zeroed private pages, MADV_DONTFORK. NULL if there are none, or if it would be much of what is left:
+ * the program needs that more. */
+void *gt_map(size_t bytes);
 /* Grown in place or moved, more bytes zeroed; NULL leaves p alone. p may be NULL. */
 void *gt_remap(void *p, size_t bytes, size_t more);
 void gt_unmap(void *p, size_t bytes); /* accepts NULL */
