@@ -122,6 +122,8 @@ MASKS = [
     (r"\bpid +\d+( python3[\d.]*)?", "pid N"),
     (r"\bpython3\.\d+", "python"),
     (r"^( *[\d-]+ +\d+ +)\d+( .*(exited|killed|running|out of memory)\b)", r"\1N\2"),  # a row per rank
+    (r"\bother process: \d+", "other process: N"),
+    (r"(?<=\w)\.{2,}", ".."),  # how much of a long name fits
     (r"^( *)\d+ (?=torch|context|modules|library|pools)", r"\1N "),  # a row of the ledger
     (r"^(\s*\d+(?:-\d+)? +\d+ +\w+(?: +[\d-]+){4}) +\d+", r"\1 MS"),  # a row of steps
     (r"\b\d+(\.\d+)?(e[-+]\d+)? (steps/s|us|ms|s)\b", r"T \3"),
