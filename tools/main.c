@@ -271,8 +271,8 @@ static const struct gt_command commands[] = {
 		.name = "snapshot",
 		.rare = true,
 		.run = gt_cmd_snapshot,
-		.options =
-			GT_OPT_AT | GT_OPT_BUDGET | GT_OPT_DEVICE | GT_OPT_OUTPUT | GT_OPT_PARTIAL,
+		.options = GT_OPT_AT | GT_OPT_PART | GT_OPT_BUDGET | GT_OPT_DEVICE | GT_OPT_OUTPUT |
+			   GT_OPT_PARTIAL,
 		.operands = FILES,
 		.min_operands = 1,
 		.max_operands = ANY,
@@ -280,10 +280,12 @@ static const struct gt_command commands[] = {
 		.text = "Segments and blocks at a moment (default: the end, before exit\n"
 			"handlers ran) and the history that leads to it. Written beside\n"
 			"TRACE unless -o names a file (-: standard output). Works without\n"
-			"torch in the program.",
+			"torch in the program. --from, --to: that part of the history. What does\n"
+			"not fit --budget (default 50M) gives way: the beginning of the history\n"
+			"first, then small blocks that touch are told as one; sums stay exact.",
 		.examples = "  gputrace snapshot run.gtrace\n"
 			    "  gputrace snapshot --at peak -o peak.pickle run.gtrace\n"
-			    "  gputrace snapshot --budget 50M run.gtrace\n",
+			    "  gputrace snapshot --from step:3 --to step:4 run.gtrace\n",
 	},
 	{
 		.name = "export",
@@ -328,7 +330,7 @@ static const struct gt_command commands[] = {
 		.operands = "DIR",
 		.min_operands = 1,
 		.max_operands = 1,
-		.summary = "lets an assistant ask about the traces in DIR (Model Context Protocol)",
+		.summary = "lets an assistant ask about the traces in DIR",
 		.text = "A server on standard input and output, started by the assistant's\n"
 			"program; no network. Its tools are summary, oom, peak, growth, steps,\n"
 			"ledger, diff, plan, and SQL that only reads. Nothing outside DIR is\n"

@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 
+import every
 import memory
 from harness import ROOT, Bench, equal, expect, golden, keys
 
@@ -392,9 +393,7 @@ def help_texts(bench, _):
         text = bench.text(name, "--help")
         expect(re.search(r"^Usage: gputrace %s" % name, text, re.M), name + " has no usage")
         wide = [line for line in text.splitlines() if len(line) > 80]
-        expect(name == "dump" or not wide, "%s --help is wider than a screen: %r" % (name, wide))
-        if name not in ("dump",):
-            expect("Example" in text, name + " has no example")
+        expect(not wide, "%s --help is wider than a screen: %r" % (name, wide))
 
 
 def output_file(bench, path):
@@ -516,6 +515,8 @@ def main():
     bench.case("messages", messages, small)
     bench.case("peak-limit", check_limit, small, large)
     bench.case("help", help_texts, None)
+    bench.case("golden-every-command", every.goldens, failed)
+    bench.case("every-command-is-covered", every.complete, None)
     bench.case("output-file", output_file, small)
     bench.case("run", run_program, None)
     bench.case("run-without-cuda", run_without_cuda, None)

@@ -258,10 +258,10 @@ def trace_in(folder):
     return "%s/%s" % (folder, found[0])
 
 
-def snapshot(trace, at, *options, status=0):
+def snapshot(trace, at, *options, status=0, name=None):
     """The loaded snapshot and its path; replayed, and seen by only its owner."""
-    path = "%s.%s.pickle" % (trace[:-len(".gtrace")], at)
-    result = subprocess.run([BUILD + "/gputrace", "snapshot", "--at", at, *options, trace], text=True,
+    path = "%s.%s.pickle" % (trace[:-len(".gtrace")], name or at)
+    result = subprocess.run([BUILD + "/gputrace", "snapshot", *(["--at", at] if at else []), *options, trace], text=True,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
     need(result.returncode == status, "exit %d: %s", result.returncode, result.stderr)
     if status:
@@ -336,6 +336,26 @@ def a_budget_keeps_the_latest_events():
     need(some["segments"] == full["segments"], "other segments")
     told = [e for e in some["device_traces"][0] if "user_metadata" not in e]
     need(told == full["device_traces"][0][-len(told):], "not the latest events")
+
+
+@case
+def a_part_of_the_history():
+    """--from and --to: the events between them, and the segments of the end."""
+    trace = trace_in(WORK + "/plain")
+    full, _ = snapshot(trace, "end")
+    times = [e["time_us"] for e in full["device_traces"][0]]
+    header = subprocess.run([BUILD + "/gputrace", "dump", "--defs", trace], check=True, stdout=subprocess.PIPE).stdout
+    start = int(re.search(rb"real_us (\d+)", header).group(1))
+    cuts = [(times[len(times) * k // 4] - start) / 1e6 for k in (1, 3)]
+    part, _ = snapshot(trace, None, "--from", "%.6fs" % cuts[0], "--to", "%.6fs" % cuts[1], name="part")
+    whole, _ = snapshot(trace, "%.6fs" % cuts[1], name="time")
+    need(part["segments"] == whole["segments"], "other segments than at that time")
+    told = [e for e in part["device_traces"][0] if "user_metadata" not in e][:-1]
+    need(len(told) > 500 and told == whole["device_traces"][0][-len(told) - 1:-1], "not its end")
+    need(len(told) < 0.8 * len(whole["device_traces"][0]), "all of it")
+    need(part["allocator_settings"]["from"] == "%.6fs" % cuts[0], "--from is not said")
+    text, _ = snapshot(trace, "peak", "--to", "1s", status=2)
+    need("one moment" in text, "said %r", text)
 
 
 @case
@@ -452,6 +472,37 @@ def torch_expandable_training_equals_its_own_snapshot():
 @case
 def torch_expandable_fragmented_equals_its_own_snapshot():
     expect_equal("frag-expandable", *FRAG, **EXPANDABLE)
+
+
+def sums(loaded):
+    """Bytes of each device: of its segments, of its blocks, of what was asked for."""
+    found = {}
+    for s in loaded["segments"]:
+        mine = found.setdefault(s["device"], [0, 0, 0])
+        live = [b for b in s["blocks"] if b["state"] == "active_allocated"]
+        mine[0] += s["total_size"]
+        mine[1] += sum(b["size"] for b in live)
+        mine[2] += sum(b["requested_size"] for b in live)
+    return found
+
+
+@case
+def a_budget_below_what_lives():
+    """Blocks that touch become one, the smallest first; segments and sums stay, and the file says so."""
+    if not TORCH:
+        raise Skip("no PyTorch run")
+    trace, size = trace_in(WORK + "/frag"), 0
+    full, path = snapshot(trace, "end")
+    for budget in (16, 14):
+        some, path = snapshot(trace, "end", "--budget", "%dK" % budget)
+        need(os.stat(path).st_size <= budget << 10, "%d bytes", os.stat(path).st_size)
+        need(sums(some) == sums(full), "other sums")
+        need([s["address"] for s in some["segments"]] == [s["address"] for s in full["segments"]], "other segments")
+        blocks, of = len(blocks_of(some)), len(blocks_of(full))
+        said = re.match(r"(\d+) blocks that touch are told as (\d+): those of one line",
+                        some["allocator_settings"].get("merged", ""))
+        need(blocks < of and said and int(said.group(1)) - int(said.group(2)) == of - blocks,
+             "%d of %d blocks: %s", blocks, of, some["allocator_settings"])
 
 
 @case

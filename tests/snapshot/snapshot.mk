@@ -12,6 +12,11 @@ check-snapshot: $(SNAPSHOT)/symbols_test $(SNAPSHOT)/say $(PROBES) all
 	$(Q)$(SNAPSHOT)/symbols_test --tap
 	$(Q)$(PYTHON) tests/snapshot/run.py $(O)
 
+# Twenty traces of all kinds, with and without a budget; a few minutes.
+.PHONY: check-snapshot-all
+check-snapshot-all: all
+	$(Q)$(PYTHON) tests/snapshot/many.py $(O)
+
 $(SNAPSHOT)/symbols_test: TEST_FLAGS = -DPROBE_DIR='"$(abspath $(SNAPSHOT))"' \
 	-DPROBE_SOURCE='"$(abspath tests/snapshot/probe.cc)"'
 $(SNAPSHOT)/symbols_test: TEST_LIBS = -lcriterion

@@ -19,13 +19,17 @@ struct dump {
 };
 
 static const char usage[] =
-	"Usage: gputrace dump [--defs] [--lanes] [--check] [--partial] [--format text|json] TRACE\n"
+	"Usage: gputrace dump [--defs|--lanes|--check] [--partial]\n"
+	"                     [--format text|json] TRACE\n"
 	"Prints the events of a trace in order; with --defs or --lanes, those instead.\n"
 	"  --defs       what the events' numbers stand for: modules, frames, sites, threads ...\n"
 	"  --lanes      state after the last event: counters, live blocks, totals per site\n"
-	"  --check      compare what is stored with what it can be derived from; exit 1 if they "
-	"differ\n"
-	"  --partial    read what is there of a cut or damaged file\n";
+	"  --check      compare what is stored with what it can be derived from\n"
+	"               (exit 1 if they differ)\n"
+	"  --partial    read what is there of a cut or damaged file\n"
+	"Examples:\n"
+	"  gputrace dump run.gtrace | grep mark\n"
+	"  gputrace dump --check run.gtrace\n";
 
 /* ---- events --------------------------------------------------------------------------------- */
 

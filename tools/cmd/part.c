@@ -280,20 +280,27 @@ int gt_part_when(const struct gt_args *args, const struct gt_place *place, struc
 	return status;
 }
 
-int gt_part_end(const struct gt_args *args, const struct gt_place *place, struct gt_when *ret)
+int gt_part_span(const struct gt_args *args, const struct gt_place *place, struct gt_span *ret)
 {
 	struct gt_parts parts;
-	struct gt_span span;
 	struct gt_error err = {0};
 	int status = gt_parts_get(args, place->input, &parts);
 
 	if (status)
 		return status;
-	if (span_of(&parts, &parts.parts[parts.count - 1], place->lane_index, &span, &err))
+	if (span_of(&parts, &parts.parts[parts.count - 1], place->lane_index, ret, &err))
 		status = gt_message_error(&err);
-	else
-		*ret = (struct gt_when){.kind = GT_WHEN_EVENT, .seq = span.to};
 	gt_parts_clear(&parts);
+	return status;
+}
+
+int gt_part_end(const struct gt_args *args, const struct gt_place *place, struct gt_when *ret)
+{
+	struct gt_span span;
+	int status = gt_part_span(args, place, &span);
+
+	if (!status)
+		*ret = (struct gt_when){.kind = GT_WHEN_EVENT, .seq = span.to};
 	return status;
 }
 

@@ -40,6 +40,8 @@ int gt_part_when(const struct gt_args *args, const struct gt_place *place, struc
 
 /* The moment at which the part asked for ends on this device; of several the last. */
 int gt_part_end(const struct gt_args *args, const struct gt_place *place, struct gt_when *ret);
+/* From where to where that is; the last of several. */
+int gt_part_span(const struct gt_args *args, const struct gt_place *place, struct gt_span *ret);
 
 /* timeline --range: one row, or JSON object, per range and device. 0, or the exit status. */
 int gt_print_ranges(struct gt_out *out, const struct gt_args *args, const struct gt_places *places);

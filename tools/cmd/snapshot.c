@@ -12,23 +12,28 @@
 #include <unistd.h>
 
 #include "cmd/part.h"
+#include "model/coarse.h"
 #include "model/segments.h"
 #include "model/steps.h"
 #include "model/xalloc.h"
 #include "out/memory_viz.h"
 
 #define OLDER	    "older than the history here: only what outlived its start is shown"
-#define MAX_TRIES   8	/* to meet a budget; then the history is left out */
-#define EVENT_BYTES 200 /* what an event takes at most, nearly always */
+#define MAX_TRIES   8			 /* to meet a budget; then the history is left out */
+#define EVENT_BYTES 200			 /* what an event takes at most, nearly always */
+#define BUDGET	    (UINT64_C(50) << 20) /* the viewer is slow above some 100 MB */
 
 struct device {				  /* of the snapshot, by ordinal */
 	const struct gt_trace_lane *lane; /* NULL: not asked for, or it saw no event */
 	size_t lane_index;
 	uint64_t seq, us; /* the moment */
+	uint64_t from;	  /* the first event asked for */
 	struct gt_segment_list list;
 };
 
 struct shot {
+	const struct gt_args *args;
+	struct gt_input *input;
 	const struct gt_trace *trace;
 	const struct gt_answers *answers; /* for a step; else NULL */
 	struct gt_when when;
@@ -36,9 +41,11 @@ struct shot {
 	size_t count; /* highest ordinal + 1 */
 	struct gt_viz *viz;
 	uint64_t segments, blocks, events;
-	double share; /* of the history held that is told: its end */
-	bool cut;     /* some history is not told */
-	bool over;    /* larger than asked without any history */
+	double share;	       /* of the history held that is told: its end */
+	bool cut;	       /* some history is not told */
+	bool over;	       /* larger than asked all the same */
+	unsigned int level;    /* of coarse.h: of blocks that are told without a history */
+	uint64_t fine, coarse; /* blocks before and after that */
 };
 
 static const char *when_name(struct gt_when when)
@@ -64,9 +71,31 @@ static int peak_is_gone(const struct shot *shot, const struct gt_state *state, s
 	return -1;
 }
 
-static int find_moment(struct shot *shot, struct device *device, struct gt_error *err)
+/* --from and --to, on the device. 0, or the exit status after saying why. */
+static int find_part(struct shot *shot, struct device *device, struct gt_when *when)
 {
-	struct gt_when when = shot->when;
+	const struct gt_place place = {
+		.input = shot->input,
+		.lane = device->lane,
+		.lane_index = device->lane_index,
+	};
+	struct gt_span span;
+	int status;
+
+	if (!shot->args->from && !shot->args->to)
+		return 0;
+	status = gt_part_span(shot->args, &place, &span);
+	if (status)
+		return status;
+	device->from = span.from + 1;
+	if (shot->args->to)
+		*when = (struct gt_when){.kind = GT_WHEN_EVENT, .seq = span.to};
+	return 0;
+}
+
+static int find_moment(struct shot *shot, struct device *device, struct gt_when when,
+		       struct gt_error *err)
+{
 	struct gt_state state;
 	int rc = gt_steps_resolve(shot->answers, device->lane_index, &when, err);
 
@@ -83,13 +112,17 @@ static int find_moment(struct shot *shot, struct device *device, struct gt_error
 	return rc;
 }
 
-static int find_devices(struct shot *shot, int wanted, struct gt_error *err)
+/* 0, or the exit status after saying why. */
+static int find_devices(struct shot *shot, int wanted)
 {
+	struct gt_error err;
 	size_t i;
 
 	for (i = 0; i < shot->trace->lane_count; i++) {
 		const struct gt_trace_lane *lane = &shot->trace->lanes[i];
+		struct gt_when when = shot->when;
 		struct device *device;
+		int status;
 
 		if (lane->device < 0 || lane->device >= (int)GT_MAX_LANES ||
 		    (wanted != GT_ANY_DEVICE && lane->device != wanted))
@@ -97,8 +130,11 @@ static int find_devices(struct shot *shot, int wanted, struct gt_error *err)
 		device = &shot->devices[lane->device];
 		device->lane = lane;
 		device->lane_index = i;
-		if (find_moment(shot, device, err))
-			return -1;
+		status = find_part(shot, device, &when);
+		if (status)
+			return status;
+		if (find_moment(shot, device, when, &err))
+			return gt_message_error(&err);
 		if ((size_t)lane->device >= shot->count)
 			shot->count = (size_t)lane->device + 1;
 	}
@@ -112,6 +148,8 @@ static uint64_t first_event(const struct shot *shot, const struct device *device
 {
 	uint64_t held = device->lane->history_first, behind = device->seq + 1;
 
+	if (device->from > held)
+		held = device->from < behind ? device->from : behind;
 	if (behind < held || shot->share >= 1)
 		return held;
 	return behind - (uint64_t)(shot->share * (double)(behind - held));
@@ -134,6 +172,9 @@ static int load_start(struct shot *shot, const struct device *device, struct gt_
 	shot->cut = true;
 	if (gt_moment_get(shot->trace, device->lane_index, first - 1, UINT64_MAX, &moment, err))
 		return -1;
+	shot->fine += moment.block_count;
+	moment.block_count = gt_coarse_blocks(moment.blocks, moment.block_count, shot->level);
+	shot->coarse += moment.block_count;
 	gt_viz_remark(shot->viz, OLDER);
 	gt_segments_load(segments, moment.blocks, moment.block_count, watch, shot->viz);
 	gt_viz_remark(shot->viz, NULL);
@@ -248,13 +289,36 @@ static void tell_missing(struct shot *shot, const struct gt_symbols *symbols)
 	}
 }
 
+/* What gave way to the budget. */
+static void tell_budget(struct shot *shot)
+{
+	const uint64_t below = gt_coarse_below(shot->level);
+	char size[GT_SIZE_TEXT];
+	char *text = gt_xasprintf(
+		"%llu blocks that touch are told as %llu: those of one line%s%s%s; the bytes are "
+		"as "
+		"they were",
+		(unsigned long long)shot->fine, (unsigned long long)shot->coarse,
+		below == UINT64_MAX ? "" : " below ",
+		below == UINT64_MAX ? "" : gt_size_text(below, size),
+		shot->level == GT_COARSE_LEVELS ? ", then all, by the first one's line" : "");
+
+	if (shot->share < 1)
+		set(shot, "budget", "only the end of the history is told: see user_metadata");
+	if (shot->level)
+		set(shot, "merged", text);
+	free(text);
+}
+
 /* The viewer shows these as they are: the place for what its format cannot say. */
 static void tell_settings(struct shot *shot, const struct gt_symbols *symbols)
 {
 	const struct gt_bytes *conf = gt_trace_info(shot->trace, "env.PYTORCH_CUDA_ALLOC_CONF");
 
 	set(shot, "recorded_by", "gputrace");
-	set(shot, "moment", when_name(shot->when));
+	set(shot, "moment", shot->args->to ? shot->args->to : when_name(shot->when));
+	if (shot->args->from)
+		set(shot, "from", shot->args->from);
 	if (shot->trace->merged)
 		set(shot, "requested_size",
 		    "of the snapshot merged into the trace; else that of the block, rounded up");
@@ -266,6 +330,7 @@ static void tell_settings(struct shot *shot, const struct gt_symbols *symbols)
 	else
 		set(shot, "history",
 		    shot->cut ? "the beginning is gone: see user_metadata" : "complete");
+	tell_budget(shot);
 	if (conf)
 		gt_viz_setting(shot->viz, "PYTORCH_CUDA_ALLOC_CONF", conf->text, conf->length);
 	tell_missing(shot, symbols);
@@ -277,7 +342,7 @@ static int tell_all(struct shot *shot, FILE *file, struct gt_symbols *symbols, s
 	size_t i, devices = shot->count ? shot->count : 1;
 	int rc = 0;
 
-	shot->segments = shot->blocks = 0;
+	shot->segments = shot->blocks = shot->fine = shot->coarse = 0;
 	shot->cut = false;
 	shot->viz = gt_viz_new(file, shot->trace, symbols);
 	for (i = 0; i < devices && !rc; i++)
@@ -312,13 +377,16 @@ static char *default_name(const struct shot *shot)
 
 	if (length > suffix && !strcmp(path + length - suffix, GT_SUFFIX))
 		length -= suffix;
-	return gt_xasprintf("%.*s.%s.pickle", (int)length, path, when_name(shot->when));
+	return gt_xasprintf("%.*s.%s.pickle", (int)length, path,
+			    shot->args->from || shot->args->to ? "part" : when_name(shot->when));
 }
 
 static const char *cut_note(const struct shot *shot)
 {
 	if (shot->over)
-		return " (no history: what lives is alone larger than --budget)";
+		return " (larger than --budget: nothing more can be left out)";
+	if (shot->level)
+		return " (no history, and blocks that touch as one, to fit the budget)";
 	return shot->share < 1 ? " (the latest)" : "";
 }
 
@@ -371,6 +439,15 @@ static int start_again(FILE *file, struct gt_error *err)
 	return -1;
 }
 
+/* When even what lives is too much, the smallest blocks give way first. */
+static bool coarser(struct shot *shot)
+{
+	if (!shot->over || shot->share > 0 || shot->level == GT_COARSE_LEVELS)
+		return false;
+	shot->level++;
+	return true;
+}
+
 /* Tell as much of the end of the history as the budget (0 = none) has room for. */
 static int tell_within(struct shot *shot, FILE *file, struct gt_symbols *symbols, uint64_t budget,
 		       struct gt_error *err)
@@ -390,7 +467,7 @@ static int tell_within(struct shot *shot, FILE *file, struct gt_symbols *symbols
 		size = budget ? (uint64_t)ftello(file) : 0;
 		share = budget ? next_share(shot, tries++, size, budget) : 1;
 		shot->over = budget && size > budget;
-	} while (!rc && share != shot->share);
+	} while (!rc && (share != shot->share || coarser(shot)));
 	return rc;
 }
 
@@ -446,7 +523,7 @@ static int write_where(const struct gt_args *args, struct shot *shot, struct gt_
 	else if (length >= suffix && !strcmp(name + length - suffix, GT_SUFFIX))
 		status = gt_message(GT_EXIT_USAGE, "%s: would replace a trace", name);
 	else
-		status = write_file(shot, symbols, name, args->budget);
+		status = write_file(shot, symbols, name, args->budget ? args->budget : BUDGET);
 	free(name);
 	return status;
 }
@@ -454,7 +531,6 @@ static int write_where(const struct gt_args *args, struct shot *shot, struct gt_
 static int snapshot(const struct gt_args *args, struct gt_input *input)
 {
 	struct shot *shot = gt_xcalloc(1, sizeof(*shot));
-	struct gt_error err;
 	struct gt_when when = {.kind = GT_WHEN_END};
 	int status = args->at_set ? gt_when_time(args, input, &when) : 0;
 
@@ -462,17 +538,18 @@ static int snapshot(const struct gt_args *args, struct gt_input *input)
 		free(shot);
 		return status;
 	}
+	shot->args = args;
+	shot->input = input;
 	shot->trace = input->trace;
 	shot->when = when;
 	if (shot->when.kind == GT_WHEN_STEP)
 		shot->answers = gt_input_answers(input);
 	shot->share = 1;
-	if (find_devices(shot, args->device, &err))
-		status = gt_message_error(&err);
-	else if (args->device != GT_ANY_DEVICE && !shot->count)
+	status = find_devices(shot, args->device);
+	if (!status && args->device != GT_ANY_DEVICE && !shot->count)
 		status = gt_message(GT_EXIT_USAGE, "%s: no event of device %d", input->trace->path,
 				    args->device);
-	else
+	else if (!status)
 		status = write_where(args, shot, gt_input_symbols(input));
 	free(shot);
 	return status;
@@ -486,7 +563,10 @@ int gt_cmd_snapshot(struct gt_args *args)
 
 	if (status)
 		return status;
-	if (args->output && session.count > 1)
+	if (args->range || (args->to && args->at_set))
+		status = gt_message(GT_EXIT_USAGE,
+				    "snapshot: one moment: --at or --to, and no --range");
+	if (!status && args->output && session.count > 1)
 		status = gt_message(GT_EXIT_USAGE, "-o names one file, but there are %zu traces",
 				    session.count);
 	for (i = 0; i < session.count && !status; i++)

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Snapshots of twenty traces of all kinds: each passes the checker, with and without a budget, and its sums are exact.
+
+usage: many.py BUILD     make check-snapshot-all; VIZCHECK=FILE names the checker, without which that part is skipped
+"""
+import glob
+import json
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.path.abspath(sys.argv[1])
+TOOL = BUILD + "/gputrace"
+VIZCHECK = os.environ.get("VIZCHECK")
+TRAFFIC = [BUILD + "/prog/traffic", "--events"]
+TORCH = HERE + "/../torch/"
+EXPANDABLE = {"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}
+# name, devices, program, environment; a name of a script is one of PyTorch's tests
+TRACES = [
+    ("traffic", 1, [*TRAFFIC, "3000"], {}),
+    ("traffic-many-live", 1, [*TRAFFIC, "20000", "--live", "3000", "--sites", "300"], {}),
+    ("traffic-two-devices", 2, [*TRAFFIC, "3000", "--threads", "2", "--devices", "2"], {}),
+    ("traffic-lost", 1, [*TRAFFIC, "200000", "--live", "200"], {"GPUTRACE_RING": "256K"}),
+    ("traffic-no-stacks", 1, [*TRAFFIC, "3000"], {"GPUTRACE_STACKS": "none"}),
+    ("traffic-redacted", 1, [*TRAFFIC, "3000"], {"GPUTRACE_REDACT": "1"}),
+    ("traffic-free-stacks", 1, [*TRAFFIC, "3000"], {"GPUTRACE_FREE_STACKS": "1"}),
+    ("refused", 1, [BUILD + "/prog/oom"], {}),
+    ("runtime", 1, [BUILD + "/prog/rt"], {}),
+    ("mlp", 1, ["mlp.py"], {}),
+    ("mlp-expandable", 1, ["mlp.py"], EXPANDABLE),
+    ("mlp-two-devices", 2, ["mlp.py"], {}),
+    ("gpt2", 1, ["gpt2.py", "--steps", "4"], {}),
+    ("gpt2-varying", 1, ["gpt2.py", "--steps", "8", "--vary"], {}),
+    ("gpt2-async", 1, ["gpt2.py", "--steps", "3"], {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"}),
+    ("gpt2-uncached", 1, ["gpt2.py", "--steps", "2"], {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}),
+    ("gpt2-native-stacks", 1, ["gpt2.py", "--steps", "3"], {"GPUTRACE_STACKS": "native"}),
+    ("torch-refused", 1, ["oom.py", "recovered", "caught", "fatal"], {}),
+    ("leak", 1, ["leak.py", "--steps", "20"], {}),
+    ("graph", 1, ["graph.py"], {}),
+]
+
+
+class Wrong(Exception):
+    pass
+
+
+def need(condition, text, *args):
+    if not condition:
+        raise Wrong(text % args if args else text)
+
+
+def record(folder, devices, program, environment):
+    command = [HERE + "/../sim/run", "--devices", str(devices), *program]
+    if program[0].endswith(".py"):
+        command = [TORCH + "python", "--devices", str(devices), TORCH + program[0], *program[1:]]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=300, env=dict(
+        os.environ, GT_BUILD=BUILD, GPUTRACE_DIR=folder, GPUTRACE_QUIET="1", LD_PRELOAD=BUILD + "/libgputrace.so",
+        **environment))
+    found = glob.glob(folder + "/*.gtrace")
+    need(len(found) == 1, "%d traces, exit %d: %s", len(found), done.returncode, done.stderr.decode()[-200:])
+    return found[0]
+
+
+def snapshot(trace, at, *options):
+    path = "%s.%s%s.pickle" % (trace, at, "".join(options))
+    done = subprocess.run([TOOL, "snapshot", "--at", at, *options, trace, "-o", path], capture_output=True, text=True,
+                          timeout=300)
+    if "is gone" in done.stderr:  # the peak's history: the command says what to ask instead
+        return None, None, False
+    need(done.returncode == 0, "%s: %s", at, done.stderr)
+    with open(path, "rb") as f:
+        return pickle.load(f), path, "nothing more can be left out" in done.stdout
+
+
+def sums(loaded):
+    """Of each device with segments: their bytes, and those of the blocks in use."""
+    found = {}
+    for s in loaded["segments"]:
+        held, used = found.get(s["device"], (0, 0))
+        live = sum(b["size"] for b in s["blocks"] if b["state"] == "active_allocated")
+        found[s["device"]] = held + s["total_size"], used + live
+    return found
+
+
+def check_budget(trace, at, full, path):
+    """A third of the file, and what is left without any history: it fits, or what has to stay (segments,
+    stacks) is more, and the command says so."""
+    paths = []
+    for share in 3, 12:
+        budget = max(os.path.getsize(path) // share, 1)
+        some, short, least = snapshot(trace, at, "--budget", str(budget))
+        paths.append(short)
+        need(sums(some) == sums(full), "%s: other sums within %d bytes", at, budget)
+        settings = some["allocator_settings"]
+        need("budget" in settings or "merged" in settings, "%s: what gave way is not said", at)
+        need(os.path.getsize(short) <= budget or least, "%s: %d bytes for a budget of %d", at,
+             os.path.getsize(short), budget)
+    return paths
+
+
+def check(name, devices, program, environment):
+    with tempfile.TemporaryDirectory(dir=BUILD) as folder:
+        trace = record(folder, devices, program, environment)
+        paths = []
+        for at in "end", "peak":
+            full, path, _ = snapshot(trace, at)
+            if not full:
+                continue
+            told = json.loads(subprocess.run([TOOL, "at", at, "--format", "json", trace], check=True,
+                                             stdout=subprocess.PIPE).stdout)["devices"]
+            used = {d["device"]: d["allocated"] for d in told if d["device"] is not None and d["allocated"]}
+            need({d: u for d, (_, u) in sums(full).items() if u} == used, "%s: %s, not %s", at, sums(full), used)
+            need(len(full["device_traces"]) == devices or len(used) < devices, "devices")
+            paths += [path, *check_budget(trace, at, full, path)]
+        need(paths, "no snapshot")
+        if VIZCHECK:
+            done = subprocess.run([sys.executable, VIZCHECK, *paths], stdout=subprocess.PIPE, text=True, timeout=300)
+            need(done.returncode == 0, "%s", [l for l in done.stdout.splitlines() if ": ok" not in l])
+        return len(paths)
+
+
+def main():
+    bad = 0
+    for name, *how in TRACES:
+        try:
+            print("ok %s  %d files" % (name, check(name, *how)), flush=True)
+        except (Wrong, OSError, subprocess.SubprocessError, KeyError, ValueError) as problem:
+            bad += 1
+            print("not ok %s: %s" % (name, str(problem).replace("\n", " | ")), flush=True)
+    if not VIZCHECK:
+        print("skip checker: VIZCHECK is not set")
+    return bad > 0
+
+
+sys.exit(main())
