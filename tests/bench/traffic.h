@@ -30,11 +30,18 @@ static inline uint64_t traffic_next(void)
 	return x ^= x << 17;
 }
 
-/* Frees one of the n live blocks, any, and allocates another in its place. */
+/*
+ * Frees one of the n live blocks, any, and allocates another in its place. The place of the next pair is asked for:
+ * without a recorder between the pairs the processor does that by itself, so the miss would count as ours.
+ */
 static inline void traffic_pair(uint64_t *live, long n)
 {
-	uint64_t r = traffic_next();
+	static uint64_t ahead = 1;
+	uint64_t r = ahead;
 	uint64_t *p = &live[(r >> 32) * n >> 32];
+
+	ahead = traffic_next();
+	__builtin_prefetch(&live[(ahead >> 32) * n >> 32], 1);
 
 	if (cuMemFree_v2(*p) || cuMemAlloc_v2(p, 512 * (1 + r % 4096)))
 		abort();
