@@ -17,10 +17,14 @@ struct csv {
 
 static void put_text(FILE *file, const char *text)
 {
-	bool formula = *text && strchr("=+-@\t", *text);
-	char *safe = gt_xasprintf("%s%s", formula ? "'" : "", text);
+	char *safe;
 
 	putc(',', file);
+	if (!*text || !strchr("=+-@\t", *text)) {
+		gt_put_csv_text(file, text);
+		return;
+	}
+	safe = gt_xasprintf("'%s", text);
 	gt_put_csv_text(file, safe);
 	free(safe);
 }

@@ -20,10 +20,16 @@ bool gt_has_torch(const struct gt_trace *trace)
 
 /* ---- lives by address ------------------------------------------------------------------------ */
 
-static int compare_lives(const void *a, const void *b, void *data)
+/* What the search compares lies together: through the lives themselves every step of it would miss twice. */
+struct gt_life_key {
+	uint64_t addr, born_seq;
+	uint32_t life;
+	uint8_t lane;
+};
+
+static int compare_keys(const void *a, const void *b)
 {
-	const struct gt_life *lives = data;
-	const struct gt_life *x = &lives[*(const uint32_t *)a], *y = &lives[*(const uint32_t *)b];
+	const struct gt_life_key *x = a, *y = b;
 
 	if (x->lane != y->lane)
 		return x->lane < y->lane ? -1 : 1;
@@ -37,33 +43,37 @@ static void index_lives(struct gt_answers *answers)
 	size_t count = answers->story->life_count;
 
 	answers->by_address = gt_xcalloc(count, sizeof(*answers->by_address));
-	for (size_t i = 0; i < count; i++)
-		answers->by_address[i] = (uint32_t)i;
-	qsort_r(answers->by_address, count, sizeof(*answers->by_address), compare_lives,
-		answers->story->lives);
+	for (size_t i = 0; i < count; i++) {
+		const struct gt_life *life = &answers->story->lives[i];
+
+		answers->by_address[i] = (struct gt_life_key){.addr = life->addr,
+							      .born_seq = life->born_seq,
+							      .life = (uint32_t)i,
+							      .lane = life->lane};
+	}
+	qsort(answers->by_address, count, sizeof(*answers->by_address), compare_keys);
 }
 
 /* The last life in the order that was born at or before (lane, addr, seq). */
 const struct gt_life *gt_answers_life(const struct gt_answers *answers, size_t lane_index,
 				      uint64_t addr, uint64_t seq)
 {
+	const struct gt_life_key *keys = answers->by_address;
+	const struct gt_life *life;
+	struct gt_life_key wanted = {.addr = addr, .born_seq = seq, .lane = (uint8_t)lane_index};
 	size_t low = 0, high = answers->story->life_count;
-	const struct gt_life *lives = answers->story->lives, *life;
 
 	while (low < high) {
 		size_t middle = low + (high - low) / 2;
 
-		life = &lives[answers->by_address[middle]];
-		if (life->lane < lane_index ||
-		    (life->lane == lane_index &&
-		     (life->addr < addr || (life->addr == addr && life->born_seq <= seq))))
+		if (compare_keys(&keys[middle], &wanted) <= 0)
 			low = middle + 1;
 		else
 			high = middle;
 	}
 	if (!low)
 		return NULL;
-	life = &lives[answers->by_address[low - 1]];
+	life = &answers->story->lives[keys[low - 1].life];
 	return life->lane == lane_index && life->addr == addr && life->died_seq > seq ? life : NULL;
 }
 

@@ -13,7 +13,7 @@ struct gt_answers {
 	struct gt_story *story;
 	struct gt_passes passes;
 	struct gt_boundaries steps;
-	uint32_t *by_address; /* lives by lane, address, birth */
+	struct gt_life_key *by_address; /* lives by lane, address, birth */
 };
 
 /* Whether torch's libraries were seen: without them there is nothing to infer from. */
