@@ -14,15 +14,42 @@
 /* ---- one process -------------------------------------------------------------------------------
  */
 
+/* ": step 10 of 12, in backward" if there are steps and the peak is in one, else " at 0.512 s". To be freed. */
+static char *peak_moment(const struct gt_place *place, enum gt_total total)
+{
+	static const char *const in[] = {
+		[GT_PHASE_NONE] = "",
+		[GT_PHASE_FORWARD] = ", in forward",
+		[GT_PHASE_BACKWARD] = ", in backward",
+		[GT_PHASE_OPTIMIZER] = ", in the optimizer",
+		[GT_PHASE_AFTER] = "",
+	};
+	const struct gt_answers *answers = gt_input_answers(place->input);
+	const struct gt_ctr *ctr = &place->lane->ctr;
+	uint32_t position;
+	size_t step;
+
+	if (answers) {
+		position =
+			gt_story_position(answers->story, place->lane_index, ctr->peak_seq[total]);
+		step = gt_boundary_step(&answers->steps, position);
+		if (step)
+			return gt_xasprintf(": step %zu of %zu%s", step, answers->steps.count,
+					    in[gt_answers_phase(answers, position)]);
+	}
+	return gt_xasprintf(" at %.3f s", (double)ctr->peak_us[total] / 1e6);
+}
+
 static void print_answer(struct gt_out *out, const struct gt_place *place, enum gt_total total)
 {
 	char device[GT_DEVICE_TEXT];
 	char *peak = gt_of_card(place->lane->ctr.peak[total], place->device_total);
+	char *moment = peak_moment(place, total);
 
-	gt_line(out, GT_BOLD, "No failure. Peak %s%s on %s at %.3f s.", peak,
+	gt_line(out, GT_BOLD, "No failure. Peak %s%s on %s%s.", peak,
 		total == GT_TOTAL_RESERVED ? " held" : "",
-		gt_device_text(place->lane->device, device),
-		(double)place->lane->ctr.peak_us[total] / 1e6);
+		gt_device_text(place->lane->device, device), moment);
+	free(moment);
 	free(peak);
 }
 
