@@ -13,7 +13,7 @@
 O	?= build
 PREFIX	?= /usr/local
 PYTHON	?= python3
-VERSION	:= $(shell sed -n 's/^\#define GT_TOOL_VERSION "\(.*\)"/\1/p' tools/main.c)
+VERSION	:= $(shell sed -n 's/^\#define GT_TOOL_VERSION "\(.*\)"/\1/p' tools/cmd/cmd.h)
 
 WARN	:= -Wall -Wextra -Werror -Wno-unused-parameter -Wstrict-prototypes -Wmissing-prototypes \
 	   -Wshadow -Wpointer-arith -Wundef
