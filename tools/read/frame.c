@@ -30,7 +30,7 @@ const char *gt_chunk_bad(const struct gt_chunk *c, uint32_t lane, uint64_t room)
 		return "a chunk's number of events is not sane";
 	if (c->first_seq == 0 || c->first_seq > UINT64_MAX >> 8)
 		return "a chunk's first event is not sane";
-	if (c->raw > (uint64_t)c->events * RAW_PER_EVENT + RAW_PER_CHUNK)
+	if (c->raw == 0 || c->raw > (uint64_t)c->events * RAW_PER_EVENT + RAW_PER_CHUNK)
 		return "a chunk's raw length is not sane";
 	return NULL;
 }
