@@ -58,17 +58,17 @@ static void part_by_dots(struct words *words)
 
 static void end_words(struct words *words)
 {
-	char *end;
+	char *line, *end;
 
 	fclose(words->out.file);
 	part_by_dots(words);
-	words->title = words->note = words->text;
+	words->title = words->note = line = words->text;
 	for (int i = 0; i < 2; i++) {
-		end = strchr(words->note, '\n');
+		end = strchr(line, '\n');
 		if (!end)
 			return;
 		*end = '\0';
-		words->note = i ? words->note : end + 1;
+		words->note = line = i ? line : end + 1;
 	}
 }
 

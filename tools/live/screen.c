@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* See screen.h. */
+#define _GNU_SOURCE /* wcwidth */
 #include "live/screen.h"
 
 #include <stdlib.h>
