@@ -4,6 +4,7 @@
 
 usage: run.py BUILD once|screen [--write]     --write makes the golden screens anew
 """
+import contextlib
 import json
 import os
 import re
@@ -167,10 +168,11 @@ def comes_and_goes(bench):
     """JSON goes on from before the first process until the last one has ended."""
     where = folder(bench, "comes")
     states = []
-    with Steps(bench, where) as a:
+    with contextlib.ExitStack() as stack:
         for answer in looks(bench, where):
             states.append([p["state"] for p in answer["processes"]])
             if len(states) == 1:
+                a = stack.enter_context(Steps(bench, where))
                 a.do("keep", 1, MIB)
             elif states[-1] == ["running"]:
                 a.end()
