@@ -32,6 +32,7 @@ static struct {
 	bool invariant;			  /* the TSC may be used, once the rate is known */
 	uint64_t rate;			  /* microseconds per tick << SHIFT; 0 = not known yet */
 	uint64_t anchor_ticks, anchor_us; /* trace time */
+	uint64_t mono_us;		  /* of trace time 0; the file's copy may be cut off */
 	struct moment base;		  /* the rate's older end */
 } clk;
 
@@ -102,7 +103,8 @@ void gt_clock_start(void)
 	clk.base = now();
 	clock_gettime(CLOCK_REALTIME, &t);
 	gt_file->real_us = (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_nsec / 1000;
-	gt_file->mono_us = gt_mono_us();
+	clk.mono_us = gt_mono_us();
+	gt_file->mono_us = clk.mono_us;
 }
 
 /* Only the one who has made the version odd. */
@@ -112,7 +114,7 @@ static void set_anchor(void)
 	uint64_t ns = at.ns - clk.base.ns, passed = at.ticks - clk.base.ticks;
 
 	gt_store_relaxed(&clk.anchor_ticks, at.ticks);
-	gt_store_relaxed(&clk.anchor_us, at.ns / 1000 - gt_file->mono_us);
+	gt_store_relaxed(&clk.anchor_us, at.ns / 1000 - clk.mono_us);
 	if (ns >= MIN_NS && passed)
 		gt_store_relaxed(&clk.rate,
 				 (uint64_t)(((unsigned __int128)ns << SHIFT) / passed / 1000));
@@ -142,7 +144,7 @@ static uint64_t slow_us(void)
 
 	if (clk.invariant && ns - gt_load_relaxed(&clk.base.ns) >= MIN_NS)
 		gt_clock_anchor();
-	return ns / 1000 - gt_file->mono_us;
+	return ns / 1000 - clk.mono_us;
 }
 
 uint64_t gt_now_us(void)
