@@ -110,15 +110,11 @@ static int check(const struct gt_args *args, const struct gt_export_format *form
 {
 	const char *output = args->output ? args->output : "-";
 	size_t length = strlen(output), suffix = strlen(GT_SUFFIX);
-	char *names;
 
-	if (!format) {
-		names = gt_export_names();
-		gt_message(GT_EXIT_USAGE, "export: --format %s: %s",
-			   args->exported ? args->exported : "is missing", names);
-		free(names);
-		return GT_EXIT_USAGE;
-	}
+	if (!format)
+		return gt_message(GT_EXIT_USAGE, "export: --format %s: %s",
+				  args->exported ? args->exported : "is missing",
+				  &gt_export_names[1]);
 	if (length >= suffix && !strcmp(output + length - suffix, GT_SUFFIX))
 		return gt_message(GT_EXIT_USAGE, "%s: would replace a trace", output);
 	if (!(format->flags & GT_EXPORT_MOMENT) && (args->at_set || gt_part_asked(args)))

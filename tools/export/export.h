@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Files for other people's tools. Each format is one file of this folder with one function, and one
- * line of the table in export.c: to add a format, add these two and nothing else. A format asks the
+ * row of formats.def: to add a format, add these two and nothing else. A format asks the
  * model and writes as it goes: what it keeps in memory is at most what is live at one moment and the
  * names, never the history. It may not compute a number of its own that a command has another way
  * to: sums of an export are those of the command. Called from cmd/export.c and cmd/metrics.c.
@@ -49,17 +49,13 @@ struct gt_export_format {
 /* NULL = no such format. */
 const struct gt_export_format *gt_export_find(const char *name);
 
-/* "name|name|...", in the order of the table. To be freed. */
-char *gt_export_names(void);
+/* "|name|name|...", in the order of the table: what is said begins behind the first bar. */
+extern const char gt_export_names[];
 
-int gt_export_folded(const struct gt_export *export, struct gt_error *err);
-int gt_export_pprof(const struct gt_export *export, struct gt_error *err);
-int gt_export_speedscope(const struct gt_export *export, struct gt_error *err);
-int gt_export_csv(const struct gt_export *export, struct gt_error *err);
-int gt_export_sqlite(const struct gt_export *export, struct gt_error *err);
-int gt_export_chrome(const struct gt_export *export, struct gt_error *err);
-int gt_export_perfetto(const struct gt_export *export, struct gt_error *err);
-int gt_export_openmetrics(const struct gt_export *export, struct gt_error *err);
+#define GT_EXPORT_FORMAT(name, flags, opens_in) \
+	int gt_export_##name(const struct gt_export *export, struct gt_error *err);
+#include "export/formats.def"
+#undef GT_EXPORT_FORMAT
 
 /* prometheus: its older text format, for files that node_exporter collects. */
 void gt_export_metrics(FILE *file, const struct gt_export_place *places, size_t count,
