@@ -217,6 +217,8 @@ static const char *end_text(const struct failure *failure)
 	default:
 		break;
 	}
+	if (failure->trace->snapshot)
+		return "open: the snapshot was taken then";
 	return failure->trace->running ? "open: the process has not gone on yet"
 				       : "open: killed before it could go on";
 }

@@ -70,14 +70,43 @@ static char *where_text(const struct saying *s)
 	return gt_where_text(s->input, site_of(s->input, s->report, s->v));
 }
 
-/* How many causes alone would have been enough to take away. */
-static size_t count_causes(const struct gt_verdict *v)
+/*
+ * Of the causes that alone would have been enough to take away, that with the largest margin which is
+ * not yet done, done then; GT_CAUSE_NONE = no more.
+ */
+static enum gt_cause next_cause(const struct gt_verdict *v, bool done[GT_CAUSES])
 {
-	size_t count = 0;
+	int most = GT_CAUSE_NONE;
 
 	for (int c = GT_CAUSE_DUPLICATE_STATE; c < GT_CAUSE_ACTIVATIONS; c++)
-		count += v->margins[c] > 0;
-	return count;
+		if (!done[c] && v->margins[c] && (!most || v->margins[c] > v->margins[most]))
+			most = c;
+	done[most] = true;
+	return (enum gt_cause)most;
+}
+
+/* " (also fragmentation, growth)": the other causes. To be freed. */
+static char *causes_text(const struct gt_verdict *v)
+{
+	bool done[GT_CAUSES] = {false};
+	char *text = gt_xstrdup("");
+	enum gt_cause cause;
+
+	done[v->cause] = true;
+	while ((cause = next_cause(v, done))) {
+		char *longer = gt_xasprintf("%s%s%s", text, *text ? ", " : " (also ",
+					    gt_cause_name(cause));
+
+		free(text);
+		text = longer;
+	}
+	if (*text) {
+		char *closed = gt_xasprintf("%s)", text);
+
+		free(text);
+		text = closed;
+	}
+	return text;
 }
 
 /* ---- the first line, by cause ----------------------------------------------------------------- */
@@ -217,13 +246,12 @@ bool gt_print_verdict(struct gt_out *out, struct gt_input *input, const struct g
 		[GT_CAUSE_ACTIVATIONS] = say_activations,
 	};
 	struct saying saying = {out, input, report, verdict, joint, unit};
-	size_t count = count_causes(verdict);
 	char *where, *causes;
 
 	if (!sayers[verdict->cause])
 		return false;
 	where = where_text(&saying);
-	causes = count > 1 ? gt_xasprintf(" (1 of %zu causes)", count) : gt_xstrdup("");
+	causes = causes_text(verdict);
 	sayers[verdict->cause](&saying, where, causes);
 	free(causes);
 	free(where);
@@ -358,24 +386,16 @@ static json_t *json_where(struct gt_input *input, const struct gt_report *report
 	return where;
 }
 
-/* Other causes that alone would have been enough to take away, largest margin first. */
 static json_t *json_also(const struct gt_verdict *v)
 {
 	json_t *also = json_array();
 	bool done[GT_CAUSES] = {false};
+	enum gt_cause cause;
 
 	done[v->cause] = true;
-	for (;;) {
-		int most = GT_CAUSE_NONE;
-
-		for (int c = GT_CAUSE_DUPLICATE_STATE; c < GT_CAUSE_ACTIVATIONS; c++)
-			if (!done[c] && v->margins[c] > v->margins[most])
-				most = c;
-		if (most == GT_CAUSE_NONE)
-			return also;
-		done[most] = true;
-		json_array_append_new(also, json_string(gt_cause_name((enum gt_cause)most)));
-	}
+	while ((cause = next_cause(v, done)))
+		json_array_append_new(also, json_string(gt_cause_name(cause)));
+	return also;
 }
 
 json_t *gt_json_verdict(struct gt_input *input, const struct gt_report *report,
