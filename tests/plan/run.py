@@ -133,7 +133,7 @@ def bad_arguments(bench, runs):
     says(bench, "--sample needs", "plan", "--params", "350M", "--sample", "1G")
     says(bench, "there is none", "plan", "--params", "350M", "--batch", "4")
     says(bench, "goes with --params alone", "plan", a, "--sample", "1G")
-    says(bench, "1 numbers for 2 traces", "plan", a, b, "--batch", "4")
+    says(bench, "1 number for 2 traces", "plan", a, b, "--batch", "4")
     says(bench, "the same batch size", "plan", a, b, "--batch", "4,4")
     for option, value in (("--gpu", "big"), ("--gpu", "0"), ("--target", "0"), ("--params", "-3"),
                           ("--params", "3Q"), ("--batch", "4,,8"), ("--batch", "x"), ("--reserve", "much"),

@@ -240,20 +240,29 @@ static bool grows_too_much(const struct gt_args *args, const struct gt_diff_pair
 	return args->fail_set && (double)pair->b.peak - (double)pair->a.peak > limit;
 }
 
+static void limit_text(const struct gt_args *args, char ret[static GT_SIZE_TEXT])
+{
+	if (args->fail_percent)
+		snprintf(ret, GT_SIZE_TEXT, "%g %%", args->fail_limit);
+	else
+		gt_size_text((uint64_t)args->fail_limit, ret);
+}
+
 static int check(const struct gt_args *args, const struct gt_diff_pairs *pairs)
 {
 	int status = GT_EXIT_FINE;
-	char a[GT_SIZE_TEXT], b[GT_SIZE_TEXT], device[GT_DEVICE_TEXT];
+	char a[GT_SIZE_TEXT], b[GT_SIZE_TEXT], device[GT_DEVICE_TEXT], limit[GT_SIZE_TEXT];
 
+	limit_text(args, limit);
 	for (size_t i = 0; i < pairs->count; i++) {
 		const struct gt_diff_pair *pair = &pairs->pairs[i];
 
 		if (!grows_too_much(args, pair))
 			continue;
-		status = gt_message(GT_EXIT_CHECK,
-				    "diff: peak on %s grew from %s to %s: above the limit",
-				    gt_device_text(pair->device, device),
-				    gt_size_text(pair->a.peak, a), gt_size_text(pair->b.peak, b));
+		status = gt_message(
+			GT_EXIT_CHECK, "diff: peak on %s grew from %s to %s: by more than %s",
+			gt_device_text(pair->device, device), gt_size_text(pair->a.peak, a),
+			gt_size_text(pair->b.peak, b), limit);
 	}
 	return status;
 }

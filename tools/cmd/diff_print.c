@@ -150,6 +150,11 @@ static char *add_words(char *text, const char *words)
 	return longer;
 }
 
+static const char *or_none(const char *words)
+{
+	return *words ? words : "none";
+}
+
 /* What the runs were started with, where it tells them apart. */
 static void print_contrast(struct gt_out *out, const struct gt_contrast *contrast)
 {
@@ -158,16 +163,17 @@ static void print_contrast(struct gt_out *out, const struct gt_contrast *contras
 	if (contrast->same_arguments) {
 		same = add_words(same, "arguments");
 	} else {
-		char *words = gt_xasprintf("arguments (%s; %s)", contrast->arguments[0],
-					   contrast->arguments[1]);
+		char *words = gt_xasprintf("arguments (%s; %s)", or_none(contrast->arguments[0]),
+					   or_none(contrast->arguments[1]));
 
 		differs = add_words(differs, words);
 		free(words);
 	}
 	for (size_t i = 0; i < contrast->setting_count; i++) {
 		const struct gt_setting *setting = &contrast->settings[i];
-		char *words = gt_xasprintf("%s (%s; %s)", setting->name, setting->values[0],
-					   setting->values[1]);
+		char *words =
+			gt_xasprintf("%s (%s; %s)", setting->name, or_none(setting->values[0]),
+				     or_none(setting->values[1]));
 
 		if (setting->differs)
 			differs = add_words(differs, words);
@@ -359,8 +365,10 @@ static void print_alone(struct gt_out *out, const struct gt_args *args,
 		less += row->b ? 0 : row->bytes_a;
 	}
 	if (added || removed)
-		gt_line(out, GT_PLAIN, "Only in B: %zu rows, %lld. Only in A: %zu rows, %lld.",
-			added, in_unit(more, unit_of(pair)), removed, in_unit(less, unit_of(pair)));
+		gt_line(out, GT_PLAIN, "Only in B: %zu row%s, %lld %s. Only in A: %zu row%s, %lld.",
+			added, added == 1 ? "" : "s", in_unit(more, unit_of(pair)),
+			gt_unit_name(unit_of(pair)), removed, removed == 1 ? "" : "s",
+			in_unit(less, unit_of(pair)));
 }
 
 static void print_pair(struct gt_out *out, const struct gt_args *args,

@@ -199,8 +199,8 @@ static int check(struct dump *d)
 		fprintf(stderr, "gputrace: %s: %zu differences\n", d->trace->path, differences);
 		return 1;
 	}
-	printf("%s: sound: %zu lanes, what can be derived equals what is stored\n", d->trace->path,
-	       d->trace->lane_count);
+	printf("%s: sound: %zu lane%s, what can be derived equals what is stored\n", d->trace->path,
+	       d->trace->lane_count, d->trace->lane_count == 1 ? "" : "s");
 	return 0;
 }
 

@@ -130,8 +130,9 @@ static int find_batches(const struct gt_args *args, struct gt_session *session,
 	int status = 0;
 
 	if (args->plan.batch_count && args->plan.batch_count != view->count)
-		status = gt_message(GT_EXIT_USAGE, "plan: --batch has %zu numbers for %zu traces",
-				    args->plan.batch_count, view->count);
+		status = gt_message(GT_EXIT_USAGE, "plan: --batch has %zu number%s for %zu traces",
+				    args->plan.batch_count, args->plan.batch_count == 1 ? "" : "s",
+				    view->count);
 	for (size_t i = 0; i < view->count && !status; i++) {
 		double *batch = &view->points[i].batch;
 
