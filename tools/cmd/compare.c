@@ -115,17 +115,6 @@ static uint64_t static_of(const struct entry *entry)
 	       entry->categories[GT_CATEGORY_OPTIMIZER];
 }
 
-/* The first step warms up; the last may be cut. 0: too few to say. */
-static double speed_of(const struct entry *entry)
-{
-	const struct gt_steps *steps = &entry->steps;
-	uint64_t us = steps->count > 2
-			      ? steps->steps[steps->count - 1].from_us - steps->steps[1].from_us
-			      : 0;
-
-	return us ? (double)(steps->count - 2) * 1e6 / (double)us : 0;
-}
-
 static const char *end_word(const struct entry *entry)
 {
 	const struct gt_trace *trace = entry->place->input->trace;
@@ -291,8 +280,8 @@ static void add_entry(struct gt_table *table, const struct gt_out *out, const st
 
 	if (out->terminal && !out->all)
 		gt_cut_text(configuration, gt_is_wide(out) ? 32 : 12);
-	if (speed_of(entry) > 0)
-		snprintf(speed, sizeof(speed), "%.3g", speed_of(entry));
+	if (gt_steps_per_second(&entry->steps) > 0)
+		snprintf(speed, sizeof(speed), "%.3g", gt_steps_per_second(&entry->steps));
 	gt_table_row(table, 0, 0, entry->failure ? GT_ROW_ACT : 0);
 	gt_table_text(table, file);
 	gt_table_number(table, entry->place->lane->device);
@@ -385,8 +374,10 @@ static json_t *json_entry(const struct gt_args *args, const struct entries *entr
 		(json_int_t)entry->place->lane->ctr.peak[GT_TOTAL_RESERVED], "first_step_peak",
 		gt_json_number(steps->count ? steps->steps[0].peak : 0, steps->count), "steps",
 		(json_int_t)steps->count, "steps_per_second",
-		speed_of(entry) > 0 ? json_real(speed_of(entry)) : json_null(), "categories",
-		json_categories(entry), "static",
+		gt_steps_per_second(&entry->steps) > 0
+			? json_real(gt_steps_per_second(&entry->steps))
+			: json_null(),
+		"categories", json_categories(entry), "static",
 		gt_json_number(static_of(entry), entry->categorized), "end", end_word(entry),
 		"failed_step", gt_json_number(entry->failed_step, entry->failed_step));
 

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "model/categories.h"
 #include "model/growth.h"
 #include "model/steps.h"
 #include "model/xalloc.h"
@@ -79,16 +80,20 @@ static void print_source(struct gt_out *out, const struct view *view, enum gt_un
 
 /* ---- text ------------------------------------------------------------------------------------------ */
 
+/* Remainders that the allocator leaves in blocks make no input larger. */
 static bool largest_input(const struct gt_steps *steps, size_t index)
 {
+	uint64_t inputs = steps->steps[index].inputs;
 	bool other = false;
 
 	for (size_t i = 0; i < steps->count; i++) {
-		if (steps->steps[i].inputs > steps->steps[index].inputs)
+		if (gt_same_size(steps->steps[i].inputs, inputs))
+			continue;
+		if (steps->steps[i].inputs > inputs)
 			return false;
-		other |= steps->steps[i].inputs < steps->steps[index].inputs;
+		other = true;
 	}
-	return other && steps->steps[index].inputs;
+	return other && inputs;
 }
 
 static bool stands_out(const struct gt_steps *steps)
@@ -258,20 +263,22 @@ static void print_table(struct gt_out *out, const struct view *view, enum gt_uni
 static void print_spread(struct gt_out *out, const struct view *view, enum gt_unit unit)
 {
 	const struct gt_steps *steps = &view->steps;
-	uint64_t low = UINT64_MAX, high = 0, us = 0;
+	uint64_t low = UINT64_MAX, high = 0;
 	int64_t divisor = gt_unit_bytes(unit);
+	double speed = gt_steps_per_second(steps);
+	char words[40] = "";
 
 	for (size_t i = 1; i < steps->count; i++) {
 		low = steps->steps[i].peak < low ? steps->steps[i].peak : low;
 		high = steps->steps[i].peak > high ? steps->steps[i].peak : high;
-		us += steps->steps[i].to_us - steps->steps[i].from_us;
 	}
 	if (steps->count < 2)
 		return;
-	gt_line(out, GT_PLAIN, "2-%zu: peak %lld to %lld, %.1f steps/s.", steps->count,
+	if (speed > 0)
+		snprintf(words, sizeof(words), ", %.3g steps/s", speed);
+	gt_line(out, GT_PLAIN, "2-%zu: peak %lld to %lld%s.", steps->count,
 		(long long)gt_round_to((int64_t)low, divisor),
-		(long long)gt_round_to((int64_t)high, divisor),
-		us ? (double)(steps->count - 1) * 1e6 / (double)us : 0);
+		(long long)gt_round_to((int64_t)high, divisor), words);
 	gt_line(out, GT_PLAIN,
 		"Carried in: made in the step before, freed in this one. Peaks: most in use.");
 }

@@ -399,3 +399,12 @@ void gt_steps_clear(struct gt_steps *steps)
 	free(steps->steps);
 	*steps = (struct gt_steps){0};
 }
+
+double gt_steps_per_second(const struct gt_steps *steps)
+{
+	uint64_t us = steps->count > 2
+			      ? steps->steps[steps->count - 1].from_us - steps->steps[1].from_us
+			      : 0;
+
+	return us ? (double)(steps->count - 2) * 1e6 / (double)us : 0;
+}

@@ -54,6 +54,9 @@ int gt_steps_resolve(const struct gt_answers *answers, size_t lane_index, struct
 		     struct gt_error *err);
 void gt_steps_clear(struct gt_steps *steps);
 
+/* Without the first, which warms up, and the last, which may be cut. 0: too few to say. */
+double gt_steps_per_second(const struct gt_steps *steps);
+
 /*
  * The last event of the lane before the position: where a step, or a phase of it, ends. 0: none.
  */
