@@ -15,6 +15,8 @@
 
 enum gt_picture gt_picture_of(const char *path)
 {
+	static const char *const others[] = {".jpg", ".jpeg", ".gif", ".webp", ".bmp",
+					     ".eps", ".ps",   ".tif", ".tiff"};
 	const char *end = path ? strrchr(path, '.') : NULL;
 
 	if (!end)
@@ -23,7 +25,12 @@ enum gt_picture gt_picture_of(const char *path)
 		return GT_PICTURE_SVG;
 	if (!strcasecmp(end, ".png"))
 		return GT_PICTURE_PNG;
-	return strcasecmp(end, ".pdf") ? GT_PICTURE_NONE : GT_PICTURE_PDF;
+	if (!strcasecmp(end, ".pdf"))
+		return GT_PICTURE_PDF;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (!strcasecmp(end, others[i]))
+			return GT_PICTURE_OTHER;
+	return GT_PICTURE_NONE;
 }
 
 struct gt_canvas *gt_canvas_new(FILE *file, enum gt_picture picture, double width, double height,

@@ -20,6 +20,7 @@ enum gt_picture {
 	GT_PICTURE_SVG,
 	GT_PICTURE_PNG,
 	GT_PICTURE_PDF,
+	GT_PICTURE_OTHER, /* a picture of a kind that is not made here */
 };
 
 /* By the end of the name, whatever its case; NULL is none. */

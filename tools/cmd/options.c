@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include "export/export.h"
 #include "model/answers.h"
 #include "out/bar.h"
 #include "out/number.h"
@@ -504,8 +505,7 @@ static const struct option_row options[] = {
 	{GT_OPT_LIVE, "interval", 0, "TIME", "between two looks (default 1s, at least 100ms)",
 	 parse_every},
 	{GT_OPT_LIVE, "once", 0, NULL, "print what two looks show, and end", parse_once},
-	{GT_OPT_EXPORT, "format", 'f', "FORMAT",
-	 "chrome|perfetto|pprof|folded|speedscope|sqlite|openmetrics|csv", parse_exported},
+	{GT_OPT_EXPORT, "format", 'f', "FORMAT", &gt_export_names[1], parse_exported},
 	{GT_OPT_FORMAT, "format", 'f', "FORMAT", "text (default), json, csv or md", parse_format},
 	{GT_OPT_ALL, "all", 'a', NULL, "never cut the answer to the screen", parse_all},
 	{GT_OPT_OUTPUT, "output", 'o', "FILE", "write there", parse_output},
@@ -699,6 +699,9 @@ int gt_args_out(const struct gt_args *args, struct gt_out *ret)
 	bool may = args->command->picture && args->format == GT_FORMAT_TEXT;
 	enum gt_picture picture = may ? gt_picture_of(args->output) : GT_PICTURE_NONE;
 
+	if (picture == GT_PICTURE_OTHER)
+		return gt_message(GT_EXIT_USAGE, "%s: pictures are .svg, .png or .pdf",
+				  args->output);
 	if (picture)
 		return open_picture(args, picture, ret);
 	if (gt_out_open(ret, args->output, args->format, args->all) == 0)

@@ -139,8 +139,8 @@ static int table(struct gt_out *out, const struct gt_args *args, const struct gt
 {
 	static const struct gt_field fields[] = {
 		{"seconds", NULL, GT_FIELD_SECONDS, GT_SHOW_ALWAYS},
-		{"allocated", "in use", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
-		{"reserved", "held", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
+		{"allocated", "in use, bytes", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
+		{"reserved", "held, bytes", GT_FIELD_BYTES, GT_SHOW_ALWAYS},
 		{"device", "GPU", GT_FIELD_COUNT, GT_SHOW_ALWAYS},
 		{"pid", NULL, GT_FIELD_COUNT, GT_SHOW_ALWAYS},
 	};
