@@ -164,8 +164,9 @@ static int run_program(char **command)
 		return gt_message(126, "run: cannot start a process: %s", strerror(errno));
 	if (child == 0) {
 		execvp(command[0], command);
+		status = errno == ENOENT ? 127 : 126;
 		gt_message(0, "run: %s: %s", command[0], strerror(errno));
-		_exit(errno == ENOENT ? 127 : 126);
+		_exit(status);
 	}
 	wait_quietly();
 	while (waitpid(child, &status, 0) < 0)
@@ -261,8 +262,10 @@ static void say_how(const struct files *before, int status, bool pack)
 		if (say_one(after.files[i].path, status, pack) && !failed)
 			failed = last;
 	}
-	if (!count)
+	if (!count && status != 126 && status != 127) /* those never ran, and that is said */
 		gt_message(0, "no process used CUDA, so no trace was written");
+	else if (!count)
+		;
 	else if (failed)
 		gt_message(0, "next: gputrace oom %s", failed);
 	else
