@@ -10,4 +10,4 @@ check-install: all
 DEPS += debootstrap zlib1g-dev liblzma-dev libbz2-dev
 .PHONY: check-packages
 check-packages: all
-	$(Q)O=$(O) MAKE="$(MAKE)" tests/install/packages
+	$(Q)O=$(O) MAKE="$(MAKE)" CUDA12=$(abspath $(CUDA12)) CUDA13=$(abspath $(CUDA13)) tests/install/packages
