@@ -31,8 +31,8 @@ enum {
 /* ---- resolve.c: the real functions ----------------------------------------------------------- */
 
 struct gt_driver {
-#define GT_DRIVER(kind, name, result, parameters, arguments, rule) result(*name) parameters;
-#define GT_CALL(name, result, parameters)			   result(*name) parameters;
+#define GT_DRIVER(kind, name, result, parameters, arguments, rule) result(*_Atomic name) parameters;
+#define GT_CALL(name, result, parameters)			   result(*_Atomic name) parameters;
 #include "hooks.def"
 };
 extern struct gt_driver gt_driver; /* NULL: not looked up yet, or not in this driver */
