@@ -212,10 +212,12 @@ bool sim_pool_range(const struct sim_chunk *chunk, CUdeviceptr ptr, struct sim_r
 	return true;
 }
 
+/* What a destroyed pool holds is documented to be released once no block of it is left, not before. */
 void sim_pool_reclaim(struct sim_device *device, bool all)
 {
 	for (CUmemoryPool pool = device->pools; pool; pool = pool->next)
-		trim(pool, all ? 0 : pool->threshold);
+		if (!pool->destroyed)
+			trim(pool, all ? 0 : pool->threshold);
 }
 
 void sim_pool_sync(struct sim_device *device)
