@@ -32,6 +32,14 @@ const struct gt_export_format *gt_export_find(const char *name)
 	return NULL;
 }
 
+int gt_export_series(const struct gt_export *export, const struct gt_export_place *place,
+		     size_t default_points, struct gt_series *ret, struct gt_error *err)
+{
+	return gt_series_get(place->trace, place->lane_index, place->lane->history_us,
+			     place->trace->last_us,
+			     export->points ? export->points : default_points, ret, err);
+}
+
 char *gt_export_thread(const struct gt_trace *trace, uint16_t thread)
 {
 	const struct gt_thread_def *def =

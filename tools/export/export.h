@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 #include "model/answers.h"
+#include "model/series.h"
 #include "symbols/symbols.h"
 
 struct gt_export_place { /* a device of a process */
@@ -60,6 +61,10 @@ extern const char gt_export_names[];
 /* prometheus: its older text format, for files that node_exporter collects. */
 void gt_export_metrics(FILE *file, const struct gt_export_place *places, size_t count,
 		       bool prometheus);
+
+/* Memory over the whole history, by slices of time; default_points where the user names no number. 0 or -1. */
+int gt_export_series(const struct gt_export *export, const struct gt_export_place *place,
+		     size_t default_points, struct gt_series *ret, struct gt_error *err);
 
 /* "worker (tid 4713)": a thread of the trace by its id. To be freed. */
 char *gt_export_thread(const struct gt_trace *trace, uint16_t thread);

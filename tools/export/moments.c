@@ -19,9 +19,7 @@ static int tell_memory(const struct gt_export *export, const struct gt_export_pl
 {
 	struct gt_series series;
 
-	if (gt_series_get(place->trace, place->lane_index, place->lane->history_us,
-			  place->trace->last_us, export->points ? export->points : DEFAULT_POINTS,
-			  &series, err))
+	if (gt_export_series(export, place, DEFAULT_POINTS, &series, err))
 		return -1;
 	for (size_t i = 0; i < series.count; i++)
 		if (!i || memcmp(series.points[i].max, series.points[i - 1].max,

@@ -7,7 +7,6 @@
 #define GT_EXPORT_MOMENTS_H
 
 #include "export/export.h"
-#include "model/series.h"
 
 #define GT_NO_THREAD 0 /* windows, steps and devices are not of a thread of the program */
 

@@ -15,7 +15,6 @@
 #include "export/sqlite_raw.h"
 #include "model/failure.h"
 #include "model/marks.h"
-#include "model/series.h"
 #include "model/steps.h"
 #include "model/xalloc.h"
 #include "out/out.h"
@@ -352,9 +351,7 @@ static int put_usage(struct db *db, const struct gt_export *export,
 {
 	struct gt_series series;
 
-	if (gt_series_get(place->trace, place->lane_index, place->lane->history_us,
-			  place->trace->last_us, export->points ? export->points : DEFAULT_POINTS,
-			  &series, err))
+	if (gt_export_series(export, place, DEFAULT_POINTS, &series, err))
 		return -1;
 	for (size_t i = 0; i < series.count; i++)
 		insert(db, T_USAGE, db->process, (int64_t)place->lane->device,
