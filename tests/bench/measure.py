@@ -102,9 +102,10 @@ def bench(program, *arguments):
     return ["env", "LD_LIBRARY_PATH=" + DRIVER, os.path.join(OUT, "bench", program), *arguments]
 
 
-def used(command):
-    """Seconds of processor time and MB at most of one command."""
-    child = subprocess.Popen(["taskset", "-c", "0", *command], stdout=subprocess.DEVNULL)
+def used(command, **environment):
+    """Seconds of processor time, user and system, and MB at most of one command."""
+    child = subprocess.Popen(["taskset", "-c", "0", *command], stdout=subprocess.DEVNULL,
+                             env=dict(os.environ, **environment))
     _, status, usage = os.wait4(child.pid, 0)
     child.returncode = os.waitstatus_to_exitcode(status)
     if child.returncode:
