@@ -50,6 +50,13 @@ class Bench:
             self.bad += 1
             print("not ok %s: %s" % (name, traceback.format_exc().replace("\n", "; ")), flush=True)
 
+    def cases(self, cases, wanted=()):
+        """(name, test, arguments...) each; with wanted only those whose names have one of these in them."""
+        for name, test, *args in cases:
+            if not wanted or any(part in name for part in wanted):
+                self.case(name, test, *args)
+        return self.bad > 0
+
     def program(self, name):
         return os.path.join(self.build, "prog", name)
 

@@ -307,10 +307,7 @@ def main():
         cases.append(("scraped", scraped))
     else:
         print("skip scraped: not installed (apt-get install prometheus prometheus-node-exporter)")
-    for name, test, *args in cases:
-        if not wanted or any(part in name for part in wanted):
-            bench.case(name, test, *args)
-    return bench.bad > 0
+    return bench.cases(cases, wanted)
 
 
 if __name__ == "__main__":

@@ -532,10 +532,7 @@ def main():
         else:
             print("skip %s: %s is not installed (apt-get install %s)" %
                   (name, os.path.basename(tool), {"go": "golang-go", "promtool": "prometheus"}.get(tool, "libdevel-nytprof-perl")))
-    for name, test, *args in cases:
-        if not wanted or any(part in name for part in wanted):
-            bench.case(name, test, *args)
-    return bench.bad > 0
+    return bench.cases(cases, wanted)
 
 
 if __name__ == "__main__":
