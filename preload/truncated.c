@@ -8,7 +8,10 @@
  * The program must not notice. The handler is installed before the file is made, and only if nobody wants
  * the signal; sigaction is not intercepted, so a program that installs its own later has its own. For
  * any other SIGBUS the default comes back and the fault repeats: same status, same address, same core.
- * It is never removed: calls after exit() began are recorded too, and this library is never unloaded.
+ * The kernel takes the pages away one after the other: the header, there when the first fault came, may
+ * go while the handler says in it why recording ends. So SIGBUS stays open: that is one more fault, with
+ * fewer pages left. The handler is never removed: calls after exit() began are recorded too, and this
+ * library is never unloaded.
  * Called by start.c; the handler makes system calls and nothing else.
  */
 #include <errno.h>
@@ -52,11 +55,12 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 void gt_truncated_watch(void)
 {
 	struct sigaction handler = {.sa_sigaction = on_fault,
-				    .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
+				    .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER};
 	struct sigaction old;
 
 	gt_store_relaxed(&watcher, gt_pid());
 	sigfillset(&handler.sa_mask);
+	sigdelset(&handler.sa_mask, SIGBUS);
 	if (sigaction(SIGBUS, NULL, &old) || old.sa_handler != SIG_DFL)
 		return;
 	if (!sigaction(SIGBUS, &handler, &old) && old.sa_handler != SIG_DFL)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Somebody makes the trace shorter while two threads record into it, at a random moment and to a
+ * Somebody makes the trace shorter while two threads record into it, at a random call and to a
  * random length: whatever the recorder is doing, all calls return, the process ends well, and
  * recording has stopped with the reason said in the file, if there is a header left to say it in.
  *
  *   truncated TIMES
  */
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,24 +17,38 @@
 #include "../../preload/recorder.h"
 #include "model.h"
 
-#define CALLS 40000
+#define CALLS	    40000
+#define LAST_MOMENT (CALLS / 4 * 3)
 
 static struct program program = {.lanes = 2, .blocks = 2000, .stacks = 60, .grow = 30};
 
 static struct shared {
 	char path[4096];
-	uint32_t running, returned; /* threads */
+	uint32_t returned; /* threads */
+	uint32_t done;	   /* calls of the first thread */
+	uint32_t cut;
 	bool stopped;
 } * shared;
+
+/* A quarter of the calls follow the cut, however late it comes. */
+static void wait_for_cut(void)
+{
+	while (!gt_load(&shared->cut))
+		sched_yield();
+}
 
 static void *run(void *arg)
 {
 	int lane = (int)(intptr_t)arg;
 
-	__atomic_fetch_add(&shared->running, 1, __ATOMIC_SEQ_CST);
-	for (size_t i = 0; i < program.count; i++)
+	for (size_t i = 0; i < program.count; i++) {
+		if (i == LAST_MOMENT)
+			wait_for_cut();
 		if (program.calls[i].device == lane)
 			program_call(&program, i);
+		if (!lane)
+			gt_store(&shared->done, (uint32_t)i);
+	}
 	__atomic_fetch_add(&shared->returned, 1, __ATOMIC_SEQ_CST);
 	return NULL;
 }
@@ -60,10 +75,10 @@ static off_t length_of(uint64_t *r)
 	return v % 3 ? (off_t)(v % 3 - 1) * 4096 : (off_t)(rnd(r) % 300000);
 }
 
-/* Both threads are at work, or the child has ended already: on a busy machine it may, before we run again. */
-static bool has_ended(pid_t pid, int *status)
+/* The child is at its call `moment`, or has ended before. */
+static bool has_ended(pid_t pid, uint32_t moment, int *status)
 {
-	while (gt_load(&shared->running) < 2)
+	while (gt_load(&shared->done) < moment)
 		if (waitpid(pid, status, WNOHANG) == pid)
 			return true;
 	return false;
@@ -71,7 +86,7 @@ static bool has_ended(pid_t pid, int *status)
 
 static const char *truncate_one(uint64_t *r)
 {
-	useconds_t wait = (useconds_t)(rnd(r) % 4000);
+	uint32_t moment = (uint32_t)(1 + rnd(r) % (LAST_MOMENT - 1));
 	off_t length = length_of(r);
 	pid_t pid;
 	int status;
@@ -80,10 +95,10 @@ static const char *truncate_one(uint64_t *r)
 	pid = fork();
 	if (!pid)
 		child();
-	if (!has_ended(pid, &status)) {
-		usleep(wait);
+	if (!has_ended(pid, moment, &status)) {
 		if (truncate(shared->path, length))
 			return "it cannot be made shorter";
+		gt_store(&shared->cut, 1);
 		waitpid(pid, &status, 0);
 	}
 	unlink(shared->path);

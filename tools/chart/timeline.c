@@ -340,6 +340,9 @@ static void draw_time(const struct drawing *drawing)
 	struct gt_pen pen = {GT_EDGE, 1, 0};
 	uint64_t span = chart->to_us - chart->from_us, step = time_step(span);
 	uint64_t us = (chart->from_us + step - 1) / step * step;
+	const char *unit = span < 100000 ? "ms" : "s";
+	double end =
+		area->right - gt_text_length(type, unit) - 8; /* of the numbers: apart from it */
 	char text[32];
 
 	for (; us <= chart->to_us; us += step) {
@@ -347,12 +350,11 @@ static void draw_time(const struct drawing *drawing)
 
 		gt_draw_line(area->canvas, x, area->bottom, x, area->bottom + 4, pen);
 		time_text(text, sizeof(text), us, span, step);
-		if (x + gt_text_length(type, text) / 2 < area->right - 14)
+		if (x + gt_text_length(type, text) / 2 < end)
 			gt_draw_text(area->canvas, x, area->bottom + 16, type, text);
 	}
 	type.anchor = GT_AT_END;
-	gt_draw_text(area->canvas, area->right, area->bottom + 16, type,
-		     span < 100000 ? "ms" : "s");
+	gt_draw_text(area->canvas, area->right, area->bottom + 16, type, unit);
 }
 
 /* Numbers of the steps in a row of their own, as many as fit. */
