@@ -80,6 +80,8 @@ class Traced:
                            LD_PRELOAD=os.path.join(build, "libgputrace.so"), **environment)
         self.done = subprocess.run([PYTHON, *sim, self.program, *args], env=environment,
                                    capture_output=True, text=True, timeout=300)
+        if self.done.returncode == 77:
+            raise Skipped(self.done.stderr.strip().splitlines()[-1])
         expect(fails or not self.done.returncode, "the program failed: " + self.done.stderr[-800:])
         files = sorted(f for f in os.listdir(self.folder.name) if f.endswith(".gtrace"))
         expect(files, "no trace: " + self.done.stderr[-800:])

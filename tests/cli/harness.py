@@ -15,6 +15,10 @@ class Failed(Exception):
     pass
 
 
+class Skipped(Exception):
+    """What a case needs is not here."""
+
+
 def expect(condition, why):
     if not condition:
         raise Failed(why)
@@ -43,6 +47,8 @@ class Bench:
         try:
             test(self, *args)
             print("ok", name, flush=True)
+        except Skipped as why:
+            print("skip %s: %s" % (name, why), flush=True)
         except Failed as failed:
             self.bad += 1
             print("not ok %s: %s" % (name, failed), flush=True)

@@ -18,7 +18,7 @@ import zipfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "cli"))
 sys.path.insert(0, HERE)
-from harness import ROOT, Bench, equal, expect, golden  # noqa: E402
+from harness import ROOT, Bench, Skipped, equal, expect, golden  # noqa: E402
 
 MIB = 1 << 20
 COMMANDS = (["summary"], ["peak"], ["peak", "--by", "stack"], ["oom"], ["at", "end", "--by", "function"])
@@ -164,8 +164,7 @@ def packed_bare(bench, path):
     """Packed, and read in a root that holds nothing but the tool and the two traces."""
     root, prefix = bare_root(bench)
     if not prefix:
-        skip("packed-in-a-bare-root", "no chroot here")
-        return
+        raise Skipped("no chroot here")
     other = os.path.join(bench.dir, "again.gtrace")
     shutil.copy(path, other)
     here = outputs(bench, path, others=[other])
