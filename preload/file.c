@@ -32,6 +32,7 @@ static struct {
 	ino_t ino;
 	uint64_t reserved; /* bytes of address space from gt_file on */
 	uint64_t end;	   /* bytes mapped; gt_header.end is the part that is listed */
+	uint64_t last;	   /* where the last piece begins, with a word that is not 0 */
 } file = {.fd = -1};
 
 /* The descriptor if it still is our file's, else one opened by the path, else -errno. */
@@ -74,13 +75,9 @@ static int write_zeros(int fd, uint64_t offset, uint64_t length)
 static int allocate(int fd, uint64_t offset, uint64_t length)
 {
 	struct rlimit limit;
-	struct stat st;
 	int tries = 0;
 	long rc;
 
-	/* Made shorter by somebody, it would come back as a hole. */
-	if (gt_stat(fd, "", &st) || (uint64_t)st.st_size < offset)
-		return -EIO;
 	/* Beyond the limit the kernel would send SIGXFSZ, which kills. */
 	if (getrlimit(RLIMIT_FSIZE, &limit))
 		return -errno;
@@ -96,6 +93,20 @@ static int allocate(int fd, uint64_t offset, uint64_t length)
 	return -errno;
 }
 
+/* By somebody: what is missing would come back as a hole if it grew again. */
+static bool made_shorter(int fd)
+{
+	struct stat st;
+
+	return gt_stat(fd, "", &st) || (uint64_t)st.st_size < file.end;
+}
+
+/* It has: the cut came in between. */
+static bool is_hole(void)
+{
+	return file.end && !*(volatile uint64_t *)((char *)gt_file + file.last);
+}
+
 /* Maps length more bytes of the file; on failure the file is as long as before. */
 static int extend(uint64_t length)
 {
@@ -105,17 +116,25 @@ static int extend(uint64_t length)
 
 	if (fd < 0)
 		return fd;
+	if (made_shorter(fd))
+		goto stop;
 	rc = allocate(fd, file.end, length);
 	if (rc)
 		goto shrink;
+	if (is_hole())
+		goto stop;
 	if (mmap(at, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)file.end) ==
 	    MAP_FAILED) {
 		rc = -errno;
 		goto shrink;
 	}
 	madvise(at, length, MADV_DONTFORK);
+	file.last = file.end;
 	gt_store_relaxed(&file.end, file.end + length);
 	return 0;
+stop:
+	gt_stop(GT_STOP_TRUNCATED);
+	return -EIO;
 shrink:
 	syscall(SYS_ftruncate, fd, file.end); /* ext4 leaves part of a failed fallocate behind */
 	return rc;
@@ -223,6 +242,7 @@ bool gt_file_has(uintptr_t address)
 	return address - (uintptr_t)gt_file < gt_load_relaxed(&file.end);
 }
 
+/* Shared, because private memory counts against ulimit -d. */
 bool gt_file_detach(uintptr_t address)
 {
 	uintptr_t from = address & ~(GT_HEADER_SIZE - 1ul), base = (uintptr_t)gt_file;
@@ -232,7 +252,7 @@ bool gt_file_detach(uintptr_t address)
 		from = base;
 	length = base + gt_load_relaxed(&file.end) - from;
 	if (syscall(SYS_mmap, from, length, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == -1)
+		    MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0) == -1)
 		return false;
 	syscall(SYS_madvise, from, length, MADV_DONTFORK);
 	return true;

@@ -108,14 +108,27 @@ static inline void leave(struct lane *l)
 		gt_stop_say();
 }
 
+/*
+ * Recording has stopped, or somebody wrote over the file, from end to end as cp does: the places that are
+ * read there next would lead anywhere. Zeros lead nowhere.
+ */
+static __attribute__((noinline)) struct lane *turn_away(struct lane *l)
+{
+	if (gt_load_relaxed(&l->file->seq) != l->seq && gt_started()) {
+		gt_file_detach((uintptr_t)gt_file);
+		gt_stop(GT_STOP_TRUNCATED);
+	}
+	leave(l);
+	return NULL;
+}
+
 static inline struct lane *enter(struct lane *l, uint32_t hash)
 {
 	gt_index_prefetch(&l->blocks, hash);
 	gt_lock(&l->lock);
-	if (gt_likely(!gt_load_relaxed(&gt_file->stop)))
+	if (gt_likely(!gt_load_relaxed(&gt_file->stop) && gt_load_relaxed(&l->file->seq) == l->seq))
 		return l;
-	leave(l);
-	return NULL;
+	return turn_away(l);
 }
 
 static inline struct lane *enter_number(uint32_t number, uint32_t hash)

@@ -192,7 +192,8 @@ static int open_in(const char *dir, size_t length, const char *comm, char *exe)
 	define_process(exe);
 	if (gt_file->end > GT_HEADER_SIZE)
 		return 0;
-	/* Not even the first definitions fit. */
+	/* Not even the first definitions fit, or somebody has cut it already. */
+	gt_store_relaxed(&gt_unsaid, false);
 	gt_file_forget();
 	gt_defs_forget();
 	syscall(SYS_unlinkat, -100, path, 0);
@@ -377,7 +378,7 @@ void gt_stop_say(void)
 	gt_text_str(&t, ".");
 	gt_text_u64(&t, tenths % 10);
 	gt_text_str(&t, gt_file->stop == GT_STOP_NO_SPACE ? " s: no space left for "
-							  : " s: somebody made shorter ");
+							  : " s: somebody cut or overwrote ");
 	gt_text_str(&t, gt_file_path);
 	gt_text_str(&t, gt_file->stop == GT_STOP_NO_SPACE
 				? "; the program goes on; the trace is good up to there\n"
@@ -394,8 +395,12 @@ void gt_at_exit(void)
 {
 	uint32_t pid = (uint32_t)gt_pid();
 
-	if (gt_load(gt_load(&gt_state)) != GT_ON || gt_file->pid != pid || exiting == pid)
+	if (!gt_started() || exiting == pid)
 		return;
+	if (gt_file->pid != pid) { /* or this is the first to miss the header */
+		gt_stop_say();
+		return;
+	}
 	exiting = pid;
 	gt_store(&gt_file->exit_us, gt_now_us() + 1);
 	gt_lanes_exit();

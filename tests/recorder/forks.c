@@ -8,6 +8,7 @@
  */
 #include <dirent.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,12 +24,15 @@
 static struct program program = {.lanes = 2, .blocks = 3000, .stacks = 60, .grow = 30};
 static volatile bool enough;
 static size_t calls_done[2];
+static size_t allowed; /* calls: a share for each child, so that there is traffic at each fork */
 
 static void *run(void *arg)
 {
 	int lane = (int)(intptr_t)arg;
 
 	for (size_t i = 0; i < program.count && !enough; i++) {
+		while (i == gt_load(&allowed) && !enough)
+			sched_yield();
 		if (program.calls[i].device == lane)
 			program_call(&program, i);
 		calls_done[lane] = i + 1;
@@ -88,9 +92,11 @@ static unsigned make_children(unsigned count)
 
 	strcpy(parent_path, gt_file_path);
 	for (unsigned i = 1; i <= count; i++) {
-		pid_t pid = i % 5 ? fork() : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 		int status = 1;
+		pid_t pid;
 
+		gt_store(&allowed, CALLS / count * i);
+		pid = i % 5 ? fork() : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
 		if (!pid) {
 			alarm(20); /* a child that waits for a lock that nobody holds */
 			if (i % 5)

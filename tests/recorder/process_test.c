@@ -131,6 +131,21 @@ Test(process, file_size_limit)
 	cr_assert(not(gt_recording()));
 }
 
+/* Nor back to its old length, as a hole. */
+Test(process, cut_file_is_not_grown)
+{
+	const off_t length = GT_HEADER_SIZE + 100;
+	struct stat st;
+
+	cr_assert(gt_recording());
+	cr_assert(zero(int, truncate(gt_file_path, length)));
+	cr_assert(zero(ptr, gt_extent_new(GT_EXTENT_LIVE, 0, 0, 0)));
+	cr_assert(eq(u32, gt_file->stop, GT_STOP_TRUNCATED));
+	cr_assert(not(gt_recording()));
+	cr_assert(zero(int, stat(gt_file_path, &st)));
+	cr_assert(eq(long, st.st_size, length));
+}
+
 /* What a daemon does. The descriptor's number then belongs to a file of the program. */
 Test(process, descriptors_closed_and_directory_left)
 {

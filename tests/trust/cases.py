@@ -8,6 +8,7 @@ Prints "ok CASE # N tries, N lost", "not ok CASE: why", "skip CASE: why".
 """
 import glob
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -378,7 +379,13 @@ def case_threads_interpreter_lock():
         equal(list(harness.calls_recorded(d).values()), [(3000, 3000)], "calls")
 
 
-RACE = "WARNING: ThreadSanitizer"
+def races(library, *words, options=""):
+    """Status, and the reports of the race detector that name a file of ours."""
+    with folder(GPUTRACE_RING="256K", TSAN_OPTIONS=f"exitcode=66 die_after_fork=0 {options}") as (d, env):
+        status, _, err = run(env, library, *words)
+        check(base.traces(d), "nothing was recorded")
+    reports = err.decode(errors="replace").split("WARNING: ThreadSanitizer")[1:]
+    return status, [r for r in reports if re.search(r"[ /]preload/\w+\.[ch]:", r)]
 
 
 def case_threads_race_detector():
@@ -387,13 +394,17 @@ def case_threads_race_detector():
     runs = [[traffic, "--events", "3000", "--threads", "4", "--devices", "2"]] * (5 if FULL else 1) + \
         [[program("tsan/victim"), *words.split()] for words in ("threads 100", "cancel 20", "late 50", "fork-busy 3")]
     for words in runs:
-        with folder(GPUTRACE_RING="256K", TSAN_OPTIONS="exitcode=66 die_after_fork=0") as (d, env):
-            status, _, err = run(env, program("tsan/libgputrace.so"), *words)
-            check(base.traces(d), "nothing was recorded")
-        reports = [r for r in err.decode(errors="replace").split(RACE)[1:] if " preload/" in r]
+        status, reports = races(program("tsan/libgputrace.so"), *words)
         equal(reports[:1], [], f"reports of {os.path.basename(words[0])} {words[1]}")
         equal(status, 0, "status")
         tally.tries += 1
+
+
+def case_threads_race_detector_finds_races():
+    """In a library without the locks of its lanes."""
+    status, reports = races(program("tsan/unlocked/libgputrace.so"), program("tsan/traffic"), "--events", "3000",
+                            "--threads", "4", "--devices", "1", options="halt_on_error=1")
+    equal((status, len(reports)), (66, 1), "status, reports")
 
 
 # ---- neighbours ----------------------------------------------------------------------------------

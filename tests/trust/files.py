@@ -9,6 +9,7 @@ import contextlib
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import struct
@@ -23,6 +24,7 @@ from harness import LIB, TOOL, Skip, base, check, equal, folder, library, pause,
 FULL = os.environ.get("FULL") == "1"
 FINE = (0, b"", b"")
 TRUNCATED = 3   # enum gt_stop
+SAID = rb"gputrace: recording stopped at \d+\.\d s: somebody cut or overwrote /\S+; the program goes on\n"
 
 
 # ---- the file ------------------------------------------------------------------------------------
@@ -59,25 +61,63 @@ def case_file_truncated_while_mapped():
 
 
 def case_file_truncated_is_said():
-    status, out, err = pause(lambda trace, pid: os.truncate(trace, 4096), GPUTRACE_QUIET="0")
-    equal((status, out), (0, b""), "status, output")
-    check(re.fullmatch(rb"gputrace: recording stopped at \d+\.\d s: somebody made shorter /\S+; the program goes on\n", err),
-          f"errors: {err}")
+    """At the next call, or at the end of a program that makes none."""
+    for mode in "pause", "pause-and-end":
+        for length in 0, 4096:
+            status, out, err = pause(lambda trace, pid: os.truncate(trace, length), mode, GPUTRACE_QUIET="0")
+            equal((status, out), (0, b""), f"status, output ({mode}, cut to {length})")
+            check(re.fullmatch(SAID, err), f"errors ({mode}, cut to {length}): {err}")
+
+
+def case_file_overwritten_while_mapped():
+    """As cp does, with nothing, with anything, with the trace of another process: it is not followed."""
+    with folder() as (d, env):
+        equal(run(env, LIB, program("victim"), "work", "3000"), FINE, "status, output, errors")
+        with open(base.traces(d)[0], "rb") as f:
+            other = f.read()
+    for content in bytes(len(other)), b"\xff" * len(other), random.Random(3).randbytes(len(other)), other:
+        def overwrite(trace, pid, content=content):
+            size = os.path.getsize(trace)
+            with open(trace, "wb") as f:
+                f.write((content * 2)[:size])
+        status, out, err = pause(overwrite, GPUTRACE_QUIET="0")
+        equal((status, out), (0, b""), f"status, output ({content[:8]})")
+        check(re.fullmatch(SAID, err), f"errors ({content[:8]}): {err}")
+
+
+def case_file_truncated_without_memory_for_data():
+    """Below ulimit -d there is no room for private memory in place of the file."""
+    def cut(trace, pid):
+        size = os.path.getsize(trace)
+        check(size > 1 << 19, f"the file is small: {size}")
+        with open(f"/proc/{pid}/status", encoding="ascii") as f:
+            data = next(int(line.split()[1]) for line in f if line.startswith("VmData")) << 10
+        resource.prlimit(pid, resource.RLIMIT_DATA, (data + (1 << 18), resource.RLIM_INFINITY))
+        os.truncate(trace, 0)
+    equal(pause(cut, GPUTRACE_EXTENT="256K"), FINE, "status, output, errors")
+
+
+def wait_for_calls(p, d, wanted):
+    while (made := sum(map(sum, harness.calls_returned(d).values()))) < wanted:
+        check(p.poll() is None, f"it has ended after {made} calls")
+        os.sched_yield()
 
 
 def case_file_truncated_at_random_moments():
-    """With stacks, under two threads, to any length: whatever the recorder is doing."""
+    """With stacks, under two threads, to any length: whatever the recorder is doing, the program goes on."""
     chance = random.Random(11)
     for _ in range(300 if FULL else 15):
-        with folder() as (d, env):
-            p = subprocess.Popen(harness.command(LIB, program("victim"), "cancel", "60"), env=env,
-                                 stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-            while not base.traces(d) and p.poll() is None:
-                os.sched_yield()
-            for trace in base.traces(d):
-                time.sleep(chance.random() * 0.02)  # a moment, nothing is waited for
-                os.truncate(trace, chance.choice((0, 4096, chance.randrange(400000))))
-            equal((p.communicate(timeout=60)[0], p.returncode), (b"", 0), "output, status")
+        with folder(GPUTRACE_QUIET="0") as (d, env):
+            p = subprocess.Popen(harness.command(LIB, program("victim"), "until-told"), env=env, stdin=subprocess.PIPE,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            moment = chance.randrange(1, 5000)
+            wait_for_calls(p, d, moment)
+            trace, = base.traces(d)
+            os.truncate(trace, chance.choice((0, 4096, chance.randrange(os.path.getsize(trace)))))
+            wait_for_calls(p, d, moment + 20000)
+            out, err = p.communicate(timeout=60)
+            equal((p.returncode, out), (0, b""), "status, output")
+            check(re.fullmatch(SAID, err), f"errors: {err}")
             tally.tries += 1
 
 
@@ -106,14 +146,18 @@ print("went on")
 
 def case_hostile_truncated_under_a_reader():
     """Of the tool's: it answers or says why it cannot."""
-    chance, seen = random.Random(5), set()
+    chance, seen, took = random.Random(5), set(), {}
     with folder() as (d, env):
         equal(run(env, LIB, program("victim"), "work", "20000"), FINE, "status, output, errors")
         trace, copy = base.traces(d)[0], os.path.join(d, "copy")
-        for command in ["summary", "peak", "dump"] * (60 if FULL else 6):
+        for command in "summary", "peak", "dump":
+            began = time.monotonic()
+            subprocess.run([TOOL, command, trace], stdout=subprocess.DEVNULL, check=True, timeout=60)
+            took[command] = time.monotonic() - began
+        for command in list(took) * (60 if FULL else 6):
             shutil.copyfile(trace, copy)
             p = subprocess.Popen([TOOL, command, copy], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-            time.sleep(chance.random() * 0.01)  # a moment, nothing is waited for
+            time.sleep(chance.random() * 1.5 * took[command])   # a moment, nothing is waited for
             os.truncate(copy, chance.randrange(os.path.getsize(copy)))
             err = p.communicate(timeout=60)[1]
             seen.add(p.returncode)

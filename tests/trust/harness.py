@@ -167,10 +167,10 @@ def stop_of(trace):
     return struct.unpack_from("<Q", header, 96)[0] or any(struct.unpack_from("<8Q", header, 256))
 
 
-def pause(change, rounds="3000", preload=LIB, **more):
+def pause(change, mode="pause", preload=LIB, **more):
     """Does something to the file of a program that records; its status, what it says."""
     with folder(**more) as (d, env):
-        p = subprocess.Popen(command(preload, program("victim"), "pause", rounds), env=env, stdin=subprocess.PIPE,
+        p = subprocess.Popen(command(preload, program("victim"), mode, "3000"), env=env, stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         equal(p.stdout.readline(), b"ready\n", "first line")
         change(base.traces(d)[0], p.pid)

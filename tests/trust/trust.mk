@@ -5,7 +5,7 @@
 
 CHECKS += trust
 TRUST	:= $(O)/tests/trust
-TRUST_BIN := $(if $(CUDA13),$(TRUST)/victim $(TRUST)/victim-ubsan $(TRUST)/victim-asan $(TRUST)/blocked $(COVERAGE)/libcheckpoint.so $(addprefix $(TRUST)/tsan/,libgputrace.so victim traffic))
+TRUST_BIN := $(if $(CUDA13),$(TRUST)/victim $(TRUST)/victim-ubsan $(TRUST)/victim-asan $(TRUST)/blocked $(COVERAGE)/libcheckpoint.so $(addprefix $(TRUST)/tsan/,libgputrace.so unlocked/libgputrace.so victim traffic))
 BUILT	+= $(TRUST_BIN)
 TRUST_ENV = O=$(O) CC=$(CC) MAKE="$(MAKE)"
 
@@ -78,16 +78,26 @@ $(TRUST)/step: tests/trust/step.c tests/recorder/check.c tests/recorder/check.h
 	$(Q)$(CC) $(CFLAGS_ALL) -D_GNU_SOURCE -o $@ $(filter %.c,$^) -l:libzstd.a
 
 # The library as a race detector wants it: its own look-up comes before the detector is ready, so without dlsym.
+TSAN_CC = $(CC) -std=gnu11 -O1 -g -w -Iinclude $(PRELOAD_CFLAGS) -fsanitize=thread
 TSAN_OBJ := $(LIB_SRC:preload/%=$(TRUST)/tsan/%.o)
 $(TRUST)/tsan/%.o: preload/% $(wildcard preload/*.h include/gputrace/*.h) preload/hooks.def
 	@mkdir -p $(@D)
 	$(call say,CC,$< (tsan))
-	$(Q)$(CC) -std=gnu11 -O1 -g -w -Iinclude $(PRELOAD_CFLAGS) -fsanitize=thread -c -o $@ $<
+	$(Q)$(TSAN_CC) -c -o $@ $<
 
-$(TRUST)/tsan/libgputrace.so: $(TSAN_OBJ) $(P)/exports.map
+$(TRUST)/tsan/unlocked_lane.o: tests/trust/unlocked_lane.c preload/lane.c $(wildcard preload/*.h include/gputrace/*.h)
+	@mkdir -p $(@D)
+	$(call say,CC,$< (tsan))
+	$(Q)$(TSAN_CC) -c -o $@ $<
+
+# One without the locks of its lanes: its races must be reported.
+$(TRUST)/tsan/unlocked/libgputrace.so: TSAN_LINKED = $(subst lane.c.o,unlocked_lane.o,$(TSAN_OBJ))
+$(TRUST)/tsan/libgputrace.so: TSAN_LINKED = $(TSAN_OBJ)
+$(addprefix $(TRUST)/tsan/,libgputrace.so unlocked/libgputrace.so): $(TSAN_OBJ) $(TRUST)/tsan/unlocked_lane.o $(P)/exports.map
+	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)sed 's/\bdl[a-z]*;//g' $(P)/exports.map >$@.map
-	$(Q)$(CC) -shared -Wl,-z,now,-Bsymbolic-functions,--version-script=$@.map -fsanitize=thread -o $@ $(TSAN_OBJ) -l:libzstd.a
+	$(Q)$(CC) -shared -Wl,-z,now,-Bsymbolic-functions,--version-script=$@.map -fsanitize=thread -o $@ $(TSAN_LINKED) -l:libzstd.a
 
 $(TRUST)/tsan/victim $(TRUST)/tsan/traffic: $(TRUST)/tsan/%: $(O)/sim/libcuda.so.1
 	$(call say,CC,$@)

@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
@@ -201,6 +202,15 @@ static void cancel(int n)
 		pthread_cancel(thread);
 		pthread_join(thread, NULL);
 	}
+}
+
+/* The test closes our input when it has seen enough. */
+static void cancel_until_told(int n)
+{
+	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
+
+	while (!poll(&input, 1, 0))
+		cancel(1);
 }
 
 /* ---- threads -------------------------------------------------------------------------------- */
@@ -442,13 +452,18 @@ static void use_up_quota(int n)
 	forbid(SYS_fallocate, EDQUOT);
 }
 
-/* Works, waits for a line, works: the test does something to the file between. */
-static void pause_between(int n)
+/* Waits for a line: the test does something to the file meanwhile. */
+static void pause_here(int n)
 {
-	work(n);
 	puts("ready");
 	fflush(stdout);
 	getchar();
+}
+
+static void pause_between(int n)
+{
+	work(n);
+	pause_here(n);
 	work(n);
 }
 
@@ -575,6 +590,7 @@ static const struct mode {
 	{"wait", 0, 1, wait_for_it, 0},
 	{"round", 0, 3, go_round, 0},
 	{"cancel", 10, 1, cancel, 10},
+	{"until-told", 10, 1, cancel_until_told, 10},
 	{"threads", 1, 0, short_threads, 1},
 	{"late", 1, 0, allocate_late, 1},
 	{"fork", 20, 0, fork_many, 20},
@@ -594,6 +610,7 @@ static const struct mode {
 	{"deep", 0, 0, deep, 0},
 	{"quota", 0, 0, use_up_quota, 3000},
 	{"pause", 0, 0, pause_between, 0},
+	{"pause-and-end", 20, 0, pause_here, 0},
 	{"bus", 20, 1, bus, 20},
 	{"bus-handled", -1, 0, bus_handled, 20},
 	{"bus-ignored", -1, 0, bus_ignored, 0},
