@@ -179,6 +179,7 @@ static inline bool gt_index_reserve(struct gt_index *ix, uint32_t hash)
 
 struct gt_probe { /* a search */
 	const struct gt_index_table *table;
+	uint32_t home;	   /* bucket it began with */
 	uint32_t at, last; /* bucket, entry that was returned last */
 	uint32_t found;	   /* entries of the bucket that are still to be returned */
 	uint8_t tag;
@@ -188,18 +189,23 @@ static inline struct gt_probe gt_index_probe(const struct gt_index *ix, uint32_t
 {
 	struct gt_probe p = {.table = GT_INDEX_TABLE(ix, hash), .tag = gt_index_tag(hash)};
 
-	p.at = gt_index_home(p.table, hash);
+	p.at = p.home = gt_index_home(p.table, hash);
 	p.found = gt_bucket_match(&p.table->buckets[p.at], p.tag);
 	return p;
 }
 
-/* Next number that may be stored under the hash, GT_NONE at the end. */
+/*
+ * Next number that may be stored under the hash, GT_NONE at the end: of the way, or of all buckets, each
+ * of which something may have gone past, not all at the same time.
+ */
 static inline uint32_t gt_index_next(struct gt_probe *p)
 {
 	while (!p->found) {
 		if (gt_likely(!p->table->buckets[p->at].passed))
 			return GT_NONE;
 		p->at = gt_index_behind(p->table, p->at);
+		if (p->at == p->home)
+			return GT_NONE;
 		p->found = gt_bucket_match(&p->table->buckets[p->at], p->tag);
 	}
 	p->last = (uint32_t)__builtin_ctz(p->found);
