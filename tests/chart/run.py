@@ -265,6 +265,31 @@ def files(bench, path):
         expect(file.read().startswith("seconds,"), "--format csv does not decide")
 
 
+def nothing_drawn(bench, path):
+    """Where nothing can be drawn, what had that name before is still there, and no empty file is made."""
+    where = os.path.join(bench.dir, "no-cairo")
+    os.mkdir(where)
+    with open(os.path.join(where, "libcairo.so.2"), "w", encoding="ascii") as file:
+        file.write("not a library")
+    without = dict(os.environ, LD_LIBRARY_PATH=where)
+    old, new = os.path.join(where, "old."), os.path.join(where, "new.")
+    for args, end, status, why, environment in (
+            (["timeline", path], "png", 3, "svg needs nothing", without),
+            (["timeline", path], "pdf", 3, "svg needs nothing", without),
+            (["steps", path], "svg", 2, "none were found", None)):
+        with open(old + end, "w", encoding="ascii") as file:
+            file.write("kept")
+        for out in (old + end, new + end):
+            done = bench.gputrace(*args, "-o", out, env=environment)
+            said = done.stderr.decode()
+            expect(done.returncode == status and said.count("\n") == 1 and why in said, "%s: %r" % (" ".join(args), said))
+        with open(old + end, encoding="ascii") as file:
+            equal(file.read(), "kept", "the old " + end)
+        expect(not os.path.exists(new + end), "an empty %s was made" % end)
+    done = bench.gputrace("timeline", path, "-o", new + "svg", env=without)
+    equal((done.returncode, done.stderr), (0, b""), "svg without cairo")
+
+
 def main():
     bench = Bench(sys.argv[1])
     chain = os.path.join(bench.build, "pagetest", "chain")
@@ -280,7 +305,7 @@ def main():
     cases = [("timeline", timeline, small), ("layers", layers_are_apart, small), ("failed", failed, oom),
              ("part", part, small), ("steps", steps, small), ("diff", diff, small, large),
              ("diff-back", diff, large, small), ("legible", legible, all_kinds), ("kinds", kinds, all_kinds),
-             ("text-is-text", text_is_text, bad), ("files", files, oom)]
+             ("text-is-text", text_is_text, bad), ("files", files, oom), ("nothing-drawn", nothing_drawn, oom)]
     for name, *test in cases:
         if len(sys.argv) < 3 or name in sys.argv[2:]:
             bench.case("chart-" + name, *test)

@@ -70,6 +70,13 @@ static bool load(struct cairo *call)
 	return all;
 }
 
+bool gt_canvas_cairo_is_here(void)
+{
+	struct cairo call;
+
+	return load(&call);
+}
+
 static void set_color(struct cairo_canvas *c, gt_color color)
 {
 	c->call.cairo_set_source_rgb(c->cairo, (color >> 16) / 255.0, (color >> 8 & 255) / 255.0,
@@ -184,10 +191,7 @@ struct gt_canvas *gt_canvas_cairo(FILE *file, enum gt_picture picture, double wi
 	static const struct gt_canvas_kind kind = {rectangle, shape, line, text, finish};
 	struct cairo_canvas *c = gt_xcalloc(1, sizeof(*c));
 
-	if (!load(&c->call)) {
-		free(c);
-		return NULL;
-	}
+	load(&c->call);
 	c->png = picture == GT_PICTURE_PNG;
 	c->canvas.kind = &kind;
 	c->surface = c->png ? c->call.cairo_image_surface_create(CAIRO_FORMAT_RGB24,

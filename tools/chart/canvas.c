@@ -33,6 +33,11 @@ enum gt_picture gt_picture_of(const char *path)
 	return GT_PICTURE_NONE;
 }
 
+bool gt_canvas_can(enum gt_picture picture)
+{
+	return picture == GT_PICTURE_SVG || gt_canvas_cairo_is_here();
+}
+
 struct gt_canvas *gt_canvas_new(FILE *file, enum gt_picture picture, double width, double height,
 				const char *title)
 {
@@ -40,8 +45,6 @@ struct gt_canvas *gt_canvas_new(FILE *file, enum gt_picture picture, double widt
 					   ? gt_canvas_svg(file, width, height, title)
 					   : gt_canvas_cairo(file, picture, width, height, title);
 
-	if (!canvas)
-		return NULL;
 	canvas->file = file;
 	canvas->width = width;
 	canvas->height = height;

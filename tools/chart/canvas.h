@@ -72,7 +72,10 @@ struct gt_canvas {
 	double width, height;
 };
 
-/* A white one; title is for those who cannot see it. NULL: no cairo here. */
+/* Is there what this kind of file needs? */
+bool gt_canvas_can(enum gt_picture picture);
+
+/* A white one, of a kind that can be made; title is for those who cannot see it. */
 struct gt_canvas *gt_canvas_new(FILE *file, enum gt_picture picture, double width, double height,
 				const char *title);
 
@@ -80,6 +83,7 @@ struct gt_canvas *gt_canvas_new(FILE *file, enum gt_picture picture, double widt
 struct gt_canvas *gt_canvas_svg(FILE *file, double width, double height, const char *title);
 struct gt_canvas *gt_canvas_cairo(FILE *file, enum gt_picture picture, double width, double height,
 				  const char *title);
+bool gt_canvas_cairo_is_here(void);
 
 /* A line that is one pixel wide lies between pixels: whoever draws need not think of it. */
 void gt_draw_rectangle(struct gt_canvas *canvas, double x, double y, double width, double height,

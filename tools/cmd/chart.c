@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include "cmd/chart.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "chart/chart.h"
@@ -89,17 +90,24 @@ static void say_process(struct words *words, const struct gt_chart_of *of)
 
 /* ---- writing -------------------------------------------------------------------------------------- */
 
+/*
+ * The file is made here and no earlier: a command that finds nothing to draw leaves what was there. It
+ * holds names as a page does: not for other users, and no link is followed.
+ */
 static struct gt_canvas *make_canvas(struct gt_out *out, double height,
 				     const struct gt_chart_head *head, int *ret_status)
 {
-	struct gt_canvas *canvas =
-		gt_canvas_new(out->file, out->picture, GT_CHART_WIDTH, height, head->title);
-
-	*ret_status =
-		canvas ? 0
-		       : gt_message(GT_EXIT_UNREADABLE, "png and pdf need libcairo.so.2, which "
-							"is not here; svg needs nothing");
-	return canvas;
+	*ret_status = 0;
+	if (!gt_canvas_can(out->picture))
+		*ret_status =
+			gt_message(GT_EXIT_UNREADABLE, "png and pdf need libcairo.so.2, which "
+						       "is not here; svg needs nothing");
+	else if (!(out->file = gt_out_create(out->path)))
+		*ret_status = gt_message(GT_EXIT_USAGE, "%s: cannot write: %s", out->path,
+					 strerror(errno));
+	if (*ret_status)
+		return NULL;
+	return gt_canvas_new(out->file, out->picture, GT_CHART_WIDTH, height, head->title);
 }
 
 static int finish(struct gt_canvas *canvas)
@@ -251,12 +259,14 @@ static void find_busy(const struct timeline *t, uint64_t *ret_from, uint64_t *re
 static bool trim(struct timeline *t, const struct gt_chart_of *of)
 {
 	const struct gt_report *failure = failure_of(of);
-	uint64_t from = t->chart.from_us, to = t->chart.to_us, busy_from, busy_to, room;
+	uint64_t from = t->chart.from_us, to = t->chart.to_us, busy_from, busy_to, room, tail;
 
 	find_busy(t, &busy_from, &busy_to);
 	room = (busy_to - busy_from) / 20;
-	if (failure && failure->us > from && failure->us + (failure->us - from) / 25 + 1 < to)
-		to = failure->us + (failure->us - from) / 25 + 1;
+	if (failure && failure->us > from) {
+		tail = (failure->us - (busy_from < failure->us ? busy_from : from)) / 25 + 1;
+		to = failure->us + tail < to ? failure->us + tail : to;
+	}
 	if (to > busy_to && to - busy_to > (to - from) / 6)
 		to = busy_to + room;
 	if (busy_from < to && busy_from - from > (to - from) / 3)

@@ -685,15 +685,6 @@ int gt_message_error(const struct gt_error *err)
 	return gt_message(err->status ? err->status : GT_EXIT_UNREADABLE, "%s", err->text);
 }
 
-/* A picture holds names as a page does: not for other users, and no link is followed. */
-static int open_picture(const struct gt_args *args, enum gt_picture picture, struct gt_out *ret)
-{
-	*ret = (struct gt_out){.picture = picture, .file = gt_out_create(args->output)};
-	if (ret->file)
-		return 0;
-	return gt_message(GT_EXIT_USAGE, "%s: cannot write: %s", args->output, strerror(errno));
-}
-
 int gt_args_out(const struct gt_args *args, struct gt_out *ret)
 {
 	bool may = args->command->picture && args->format == GT_FORMAT_TEXT;
@@ -702,8 +693,9 @@ int gt_args_out(const struct gt_args *args, struct gt_out *ret)
 	if (picture == GT_PICTURE_OTHER)
 		return gt_message(GT_EXIT_USAGE, "%s: pictures are .svg, .png or .pdf",
 				  args->output);
+	*ret = (struct gt_out){.picture = picture, .path = args->output};
 	if (picture)
-		return open_picture(args, picture, ret);
+		return 0;
 	if (gt_out_open(ret, args->output, args->format, args->all) == 0)
 		return 0;
 	return gt_message(GT_EXIT_USAGE, "%s: cannot write: %s", args->output, strerror(errno));

@@ -75,8 +75,11 @@ int gt_out_open(struct gt_out *out, const char *path, enum gt_format format, boo
 
 int gt_out_close(struct gt_out *out)
 {
-	int bad = ferror(out->file);
+	int bad;
 
+	if (!out->file) /* of a picture that was not drawn */
+		return 0;
+	bad = ferror(out->file);
 	if (out->file != stdout)
 		bad |= fclose(out->file);
 	else

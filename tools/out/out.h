@@ -36,6 +36,7 @@ struct gt_out {
 	bool all;  /* never cut */
 	unsigned int width;
 	unsigned int picture; /* enum gt_picture that the file is to be; 0 = text */
+	const char *path;     /* of a picture: created when there is something to draw */
 };
 
 /* Destination = path, or standard output when path is NULL or "-". 0, or -1 with errno set. */
