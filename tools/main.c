@@ -356,6 +356,7 @@ static const struct gt_command commands[] = {
 			"that had ended before. json goes on, one answer a line, until all ended.",
 		.examples = "  gputrace live\n"
 			    "  gputrace live 48213\n"
+			    "  gputrace live --once --sort growth --interval 200ms traces/\n"
 			    "  gputrace live --once --format json traces/ | jq .sites[0]\n",
 	},
 	{

@@ -115,6 +115,43 @@ def once(bench):
               "rows of csv and its head")
 
 
+def sorted_by(bench):
+    """--sort chooses what comes first in every format; growth takes as many looks as it needs."""
+    where = folder(bench, "sorted")
+    with Steps(bench, where) as a, Steps(bench, where) as b:
+        a.do("keep", 1, 300 * MIB)
+        a.do("grow", 7, MIB)
+        b.do("keep", 1, MIB)
+
+        def first(*args):
+            answer = json.loads(bench.text("live", "--once", "--interval", "100ms", "--format", "json", *args, where))
+            return re.search(r"> :\d+ (keep|grow|churn)\b", answer["sites"][0]["key"]).group(1), answer["sites"][0]
+
+        equal((first()[0], first("--sort", "bytes")[0], first("--sort", "blocks")[0]), ("keep", "keep", "grow"), "first sites")
+        rows = bench.text("live", "--once", "--sort", "blocks", "--interval", "100ms", "--format", "csv", where).splitlines()
+        expect("grow" in rows[1], "csv by blocks begins with " + rows[1])
+        expect("in use, by blocks" in bench.text("live", "--once", "--sort", "blocks", "--interval", "100ms", where), "title")
+        done = threading.Event()
+
+        def traffic():
+            while not done.wait(.02):
+                b.do("grow", 1, MIB)
+                a.do("churn", 50, 32 * MIB)
+
+        worker = threading.Thread(target=traffic)
+        worker.start()
+        try:
+            name, site = first("--sort", "growth")
+            equal((name, site["pid"]), ("grow", b.pid), "what grows")
+            expect(site["growth_per_second"] > 0, "growth is %r" % site["growth_per_second"])
+            equal(first("--sort", "allocs")[0], "churn", "what allocates most")
+        finally:
+            done.set()
+            worker.join()
+        bad = bench.gputrace("live", "--once", "--sort", "size", where)
+        equal((bad.returncode, b"bytes|growth|blocks|allocs" in bad.stderr), (2, True), "another key: %r" % bad.stderr)
+
+
 def found_by_pid(bench):
     """A process is found by its number, wherever its trace is; one that ended gets a hint."""
     where = folder(bench, "pid")
@@ -332,6 +369,7 @@ def main():
     bench = Bench(sys.argv[1])
     if sys.argv[2] == "once":
         bench.case("live-once", once)
+        bench.case("live-sorted", sorted_by)
         bench.case("live-by-pid", found_by_pid)
         bench.case("live-adds-up-under-traffic", adds_up)
         bench.case("live-json-until-the-last-has-ended", comes_and_goes)

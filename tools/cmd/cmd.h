@@ -97,6 +97,7 @@ struct gt_args {
 	const char *dir, *ring, *stacks; /* run: passed on */
 	const char *exported;		 /* export: the format's name; NULL = not given */
 	const char *watch;		 /* metrics: a directory; NULL = not given */
+	unsigned int sort;		 /* live: enum gt_live_sort */
 	uint64_t every_us;		 /* 0 = not given */
 	enum gt_frames frames;		 /* which half of a stack */
 	bool full;			 /* frames of libraries too */

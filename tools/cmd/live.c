@@ -283,10 +283,13 @@ static int nothing(const struct gt_args *args)
 static int print_once(struct gt_out *out, struct gt_args *args, struct gt_live *live,
 		      struct gt_view *view)
 {
+	/* A rate needs two; growth is trusted when it lasts as long as the screen remembers. */
+	unsigned int looks = view->sort == GT_LIVE_BY_GROWTH ? GT_LIVE_PAST : 2;
+
 	look(live, args);
 	if (!live->count)
 		return nothing(args);
-	if (gt_live_running(live)) { /* rates need two looks */
+	while (--looks && gt_live_running(live)) {
 		pause_for(view->every);
 		look(live, args);
 	}
@@ -336,6 +339,7 @@ static int run(struct gt_out *out, struct gt_args *args, struct gt_live *live)
 	struct gt_view view = {
 		.process = SIZE_MAX,
 		.total = args->total,
+		.sort = (enum gt_live_sort)args->sort,
 		.every = args->every_us ? (double)args->every_us / 1e6 : 1,
 		.nothing = nothing_yet(args),
 	};

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "export/export.h"
+#include "live/live.h"
 #include "model/answers.h"
 #include "out/bar.h"
 #include "out/number.h"
@@ -290,6 +291,20 @@ static int parse_once(struct gt_args *args, const char *value)
 	return 0;
 }
 
+static int parse_sort(struct gt_args *args, const char *value)
+{
+	static const char *const names[GT_LIVE_SORTS] = {
+		[GT_LIVE_BY_BYTES] = "bytes",
+		[GT_LIVE_BY_GROWTH] = "growth",
+		[GT_LIVE_BY_COUNT] = "blocks",
+		[GT_LIVE_BY_RATE] = "allocs",
+	};
+	int found = find_name(names, GT_LIVE_SORTS, value);
+
+	args->sort = found < 0 ? 0 : (unsigned int)found;
+	return found < 0 ? -1 : 0;
+}
+
 static int parse_every(struct gt_args *args, const char *value)
 {
 	return gt_parse_time(value, &args->every_us) || !args->every_us ? -1 : 0;
@@ -504,7 +519,9 @@ static const struct option_row options[] = {
 	{GT_OPT_WATCH, "every", 0, "TIME", "pause between two looks (default 15s)", parse_every},
 	{GT_OPT_LIVE, "interval", 0, "TIME", "between two looks (default 1s, at least 100ms)",
 	 parse_every},
-	{GT_OPT_LIVE, "once", 0, NULL, "print what two looks show, and end", parse_once},
+	{GT_OPT_LIVE, "sort", 0, "KEY", "bytes|growth|blocks|allocs", parse_sort},
+	{GT_OPT_LIVE, "once", 0, NULL, "print what two looks show (by growth: 16), and end",
+	 parse_once},
 	{GT_OPT_EXPORT, "format", 'f', "FORMAT", &gt_export_names[1], parse_exported},
 	{GT_OPT_FORMAT, "format", 'f', "FORMAT", "text (default), json, csv or md", parse_format},
 	{GT_OPT_ALL, "all", 'a', NULL, "never cut the answer to the screen", parse_all},
