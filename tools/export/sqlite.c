@@ -52,9 +52,7 @@ static const struct {
 	[T_FRAME] = {"frame", "itttit",
 		     "frame INTEGER PRIMARY KEY, function TEXT, file TEXT, module TEXT, "
 		     "line INTEGER, kind TEXT)"},
-	[T_STACK] = {"stack", "iii",
-		     "stack INTEGER, depth INTEGER, frame INTEGER, PRIMARY KEY (stack, depth))"
-		     " WITHOUT ROWID"},
+	[T_STACK] = {"stack", "iii", "stack INTEGER, depth INTEGER, frame INTEGER)"},
 	[T_SITE] = {"site", "iiiittttiiiiiiii",
 		    "site INTEGER PRIMARY KEY, process INTEGER, device INTEGER, stack INTEGER, "
 		    "level TEXT, call TEXT, owner TEXT, line TEXT, in_use INTEGER, "
@@ -90,6 +88,7 @@ static const char finish[] =
 	"CREATE INDEX block_events ON block(process, device, from_event, to_event);"
 	"CREATE INDEX block_bytes ON block(bytes);"
 	"CREATE INDEX site_stack ON site(stack);"
+	"CREATE INDEX stack_depth ON stack(stack, depth);"
 	"CREATE INDEX holder_moment ON holder(moment, process, device);"
 	"CREATE INDEX usage_seconds ON usage(process, device, seconds);"
 	"CREATE VIEW peak_by_line AS SELECT process, device, line, category, sum(bytes) AS bytes,"
@@ -109,7 +108,7 @@ static const char finish[] =
 	" sum(ever_blocks) AS blocks FROM site WHERE in_use GROUP BY process, device, line"
 	" ORDER BY bytes DESC;"
 	"CREATE VIEW stack_text AS SELECT stack, group_concat(function || CASE WHEN line > 0"
-	" THEN ' ' || file || ':' || line ELSE '' END, char(10)) AS text FROM"
+	" THEN ' ' || file || ':' || line ELSE '' END, '\n') AS text FROM"
 	" (SELECT * FROM stack NATURAL JOIN frame ORDER BY stack, depth) GROUP BY stack;"
 	"COMMIT;";
 
