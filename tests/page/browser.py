@@ -17,9 +17,10 @@ TESTS = os.path.dirname(HERE)
 sys.path.insert(0, os.path.join(TESTS, "cli"))
 sys.path.insert(0, HERE)
 from harness import Bench, equal, expect  # noqa: E402
-from opened import Browser  # noqa: E402
+from opened import Browser, Missing  # noqa: E402
 import looks  # noqa: E402
 import moves  # noqa: E402
+import panels  # noqa: E402
 
 TORCH = os.path.join(TESTS, "torch", "python")
 GPT = [os.path.join(TESTS, "torch", "gpt2.py"), "--vary", "--layers", "3", "--width", "384", "--length", "384",
@@ -35,6 +36,8 @@ TRACES = {
     "frag": ([TORCH, "--capacity", "4G", FAULTS, "fragmentation"], {}),
     **{"rank%d" % r: ([TORCH, "--capacity", "8G", MLP, "--steps", "3", "--batch", str(64 * (r + 1)), "--devices",
                        "1"], {"RANK": str(r), "WORLD_SIZE": "4"}) for r in range(4)},
+    "two": (["SIM", "--devices", "2", "PROG/traffic", "--events", "5000", "--live", "200", "--sites", "40", "--devices",
+             "2", "--threads", "2"], {}),
     "driver": (["PROG/oom"], {}),
     "lost": (["CHAIN", "400000", "100"], {"GPUTRACE_RING": "256K"}),
     "ten": (["CHAIN", "10000000", "2000"], {}),
@@ -42,12 +45,8 @@ TRACES = {
 }
 PAGES = {
     "healthy": ["healthy"], "leak": ["leak"], "frag": ["frag"], "ranks": ["rank0", "rank1", "rank2", "rank3"],
-    "driver": ["driver"], "lost": ["lost"], "hostile": ["hostile"], "diff": ["--diff", "old", "healthy"], "ten": ["ten"],
+    "two": ["two"], "driver": ["driver"], "lost": ["lost"], "hostile": ["hostile"], "diff": ["--diff", "old", "healthy"], "ten": ["ten"],
 }
-
-
-class Missing(Exception):
-    """Why a page cannot be made here."""
 
 
 class Pages:
@@ -61,12 +60,13 @@ class Pages:
         if os.path.exists(path):
             return path
         command, more = TRACES[name]
-        command = [word.replace("PROG", os.path.join(self.bench.build, "prog")).replace(
-            "CHAIN", os.path.join(self.bench.build, "pagetest", "chain")) for word in command]
+        places = {"PROG": os.path.join(self.bench.build, "prog"), "SIM": os.path.join(TESTS, "sim", "run"),
+                  "CHAIN": os.path.join(self.bench.build, "pagetest", "chain")}
+        command = [re.sub("^(PROG|SIM|CHAIN)(?=$|/)", lambda m: places[m.group()], word) for word in command]
         if not os.path.exists(command[0]) and "/" in command[0]:
             raise Missing("%s was not built (no CUDA headers)" % os.path.basename(command[0]))
-        if not command[0].startswith((TORCH, os.path.join(self.bench.build, "pagetest"))):
-            command.insert(0, os.path.join(TESTS, "sim", "run"))
+        if command[0] not in (TORCH, places["SIM"], places["CHAIN"]):
+            command.insert(0, places["SIM"])
         where = os.path.join(self.bench.dir, name + ".d")
         os.mkdir(where)
         done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=900, env=dict(
@@ -94,6 +94,11 @@ class Pages:
                 [self.bench.tool, "html", *words, "-o", path], check=True, stdout=subprocess.DEVNULL, timeout=900)
             self.made[name] = path
         return self.made[name]
+
+    @staticmethod
+    def page_of(name):
+        """The trace that a page of one trace is of."""
+        return PAGES[name][0]
 
     def open(self, name, **options):
         return self.browser.open(self.path(name), **options)
@@ -182,7 +187,9 @@ def cases():
     for name in ("healthy", "leak", "lost"):
         yield "vectors-" + name, vectors, name
     yield from moves.CASES
+    yield from panels.CASES
     yield from looks.CASES
+    yield "every-page-ten-million", every_page, "ten"
     yield "vectors-ten-million", vectors, "ten"
     yield "ten-million", looks.ten_million
 

@@ -77,6 +77,7 @@ def drag(page, a, b, shift=False):
 
 def zoom(pages):
     with pages.open("healthy") as page:
+        page.key("0")
         whole = page.js("gputrace.state().view")
         drag(page, 0.2, 0.6)
         expect("shown: " in page.text("zoom-range"), "no range is shown")
@@ -91,7 +92,7 @@ def zoom(pages):
         page.page.keyboard.down("Control")
         page.page.mouse.wheel(0, -100)
         page.page.keyboard.up("Control")
-        page.page.wait_for_function("gputrace.state().view[1] - gputrace.state().view[0] < %r" % (whole[1] - whole[0]))
+        page.until("gputrace.state().view[1] - gputrace.state().view[0] < %r" % (whole[1] - whole[0]))
         page.key("0")
         box = page.get("overview").bounding_box()
         page.page.mouse.move(box["x"] + 200, box["y"] + 10)
@@ -173,8 +174,8 @@ def ranks(pages):
         equal(picker.input_value(), str(tightest), "the page opens on the tightest")
         for i in range(4):
             picker.select_option(str(i))
-            page.page.wait_for_function("gputrace.state().open === %d" % i)
-            page.page.wait_for_function("gputrace.data().head.peak === %d" % peaks[i])
+            page.until("gputrace.state().open === %d" % i)
+            page.until("gputrace.data().head.peak === %d" % peaks[i])
             equal(page.rows("holders-sum")[0][0], peaks[i], "peak of rank %d" % i)
         equal(page.messages, [], "console")
 
@@ -217,7 +218,7 @@ def two_traces(pages):
         name = page.page.locator("#process option:checked").inner_text()
         equal(name, "B healthy.gtrace", "the trace that is drawn")
         page.get("picker-process").select_option(label="A old.gtrace")
-        page.page.wait_for_function("gputrace.state().open === 0")
+        page.until("gputrace.state().open === 0")
         equal(page.messages, [], "console")
 
 

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
 """A page in a browser, and what is asked of it often."""
 import os
+import time
 
 from playwright.sync_api import sync_playwright
+
+from harness import expect
 
 
 class Browser:
@@ -20,6 +23,19 @@ class Browser:
         return Opened(self.browser, path, **options)
 
 
+class Missing(Exception):
+    """Why a page cannot be made or looked at here."""
+
+
+# Counts texts on canvases, which neither axe nor the test of SVG texts would see.
+COUNT_TEXTS = """window.canvasTexts = 0;
+for (const kind of [CanvasRenderingContext2D, OffscreenCanvasRenderingContext2D])
+    for (const name of ["fillText", "strokeText"]) {
+        const real = kind.prototype[name];
+        kind.prototype[name] = function(...rest) { window.canvasTexts++; return real.apply(this, rest); };
+    }"""
+
+
 class Opened:
     """Used as: with browser.open(path) as page. Off line; remembers requests, messages and dialogs."""
 
@@ -29,6 +45,7 @@ class Opened:
             java_script_enabled=scripts, offline=True)
         self.page = self.context.new_page()
         self.page.set_default_timeout(60000)
+        self.page.add_init_script(COUNT_TEXTS)
         self.requests, self.messages, self.dialogs = [], [], []
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.on("console", lambda message: self.messages.append(message.text))
@@ -52,6 +69,13 @@ class Opened:
 
     def js(self, code, *args):
         return self.page.evaluate(code, *args)
+
+    def until(self, code, seconds=30):
+        """Waits until it is true; the page's policy does not let Playwright look from within the page."""
+        limit = time.monotonic() + seconds
+        while not self.js(code):
+            expect(time.monotonic() < limit, "not in time: " + code)
+            self.page.wait_for_timeout(20)
 
     def key(self, *keys):
         for key in keys:

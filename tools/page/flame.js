@@ -180,14 +180,12 @@ function drawBox(svg, box, compared, words) {
 	if (name) {
 		const text = draw(group, "text", {x: x + 4, y: y + 13}, name);
 		text.style.fill = ink;
-		text.dataset.fill = fill;
 	}
 	if (wide) {
 		const text = draw(group, "text",
 				  {x: x + width - 4, y: y + 13, "text-anchor": "end", class: "b"},
 				  value);
 		text.style.fill = ink;
-		text.dataset.fill = fill;
 	}
 	draw(group, "title", {},
 	     nodeName(node) + "  " + value + " " + state.unit.name +

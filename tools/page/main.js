@@ -99,12 +99,23 @@ function drawHead() {
 	document.title = $("answer").textContent;
 }
 
-/* Failed runs open on what led to the failure: after it Python only unwinds. */
+/* When more than a tenth of the most is in use for the first time. */
+function busySince(device) {
+	const slice = device.max.findIndex(bytes => bytes > peakShown() / 10);
+	return slice < 0 ? device.head.t0 : device.first[slice];
+}
+
+/*
+ * Failed runs open on what led to the failure: after it Python only unwinds. A long import before
+ * there is memory worth seeing would squeeze the rest, so it is left out, too.
+ */
 function firstView() {
-	const {t0, t1} = state.device.head, oom = state.facts.oom;
-	if (oom && oom.us > t0 && oom.us + (oom.us - t0) * 0.04 < t1)
-		return [t0, oom.us + (oom.us - t0) * 0.04];
-	return [t0, Math.max(t1, t0 + 1)];
+	const {t0, t1} = state.device.head, oom = state.facts.oom, busy = busySince(state.device);
+	let end = Math.max(t1, t0 + 1);
+	if (oom && oom.us > t0)
+		end = Math.min(end, oom.us + (oom.us - Math.min(busy, oom.us)) * 0.04 + 1);
+	const late = busy - t0 > (end - t0) / 3;
+	return [late ? Math.max(t0, busy - (end - busy) / 20) : t0, end];
 }
 
 function firstInstant() {

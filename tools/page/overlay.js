@@ -66,8 +66,8 @@ function drawSteps(svg, box) {
 	}
 }
 
-/* The name of a layer at its thickest place, where that is thick and wide enough. */
-function placeName(g, groups, box) {
+/* Where a layer is thickest, if it is thick and wide enough for its name there; not in this column. */
+function thickest(g, groups, box, avoided) {
 	const columns = plot.columns, width = measure(groups.names[g]) + 8,
 	      count = groups.names.length;
 	const need = Math.ceil(width);
@@ -78,8 +78,8 @@ function placeName(g, groups, box) {
 		for (let k = 0; row >= 0 && k < g; k++)
 			low += groups.sums[row * count + k];
 		const high = row < 0 ? 0 : low + groups.sums[row * count + g];
-		run = high > low && columns.exact[c] ? [...run.slice(-(need - 1)), [low, high]] :
-						       [];
+		const fits = high > low && columns.exact[c] && Math.abs(c - avoided) > GATE_ROOM;
+		run = fits ? [...run.slice(-(need - 1)), [low, high]] : [];
 		if (run.length < need)
 			continue;
 		const top = d3.min(run, r => r[1]), base = d3.max(run, r => r[0]);
@@ -88,6 +88,17 @@ function placeName(g, groups, box) {
 			best = {room, c: c - need / 2, middle: (top + base) / 2};
 	}
 	return best;
+}
+
+const GATE_ROOM = 6;
+
+/* Beside the gate, whose lines would go through it, unless there is room in its place alone. */
+function placeName(g, groups, box) {
+	const gate = state.a ? Infinity : xOf(state.chosen.t, box) - box.x0;
+	const best = thickest(g, groups, box, Infinity);
+	const half = measure(groups.names[g]) / 2 + GATE_ROOM;
+	return best && Math.abs(best.c - gate) < half ? thickest(g, groups, box, gate) || best :
+							best;
 }
 
 function drawNames(svg, groups, box) {
@@ -103,7 +114,6 @@ function drawNames(svg, groups, box) {
 		},
 				  name);
 		text.style.fill = inkOn(colours.get(groups.fills[g]));
-		text.dataset.fill = colours.get(groups.fills[g]);
 	});
 }
 
