@@ -90,6 +90,7 @@ def check_budget(trace, at, full, path):
     """A third of the file, and what is left without any history: it fits, or what has to stay (segments,
     stacks) is more, and the command says so."""
     paths = []
+    smallest = os.path.getsize(snapshot(trace, at, "--budget", "1")[1])
     for share in 3, 12:
         budget = max(os.path.getsize(path) // share, 1)
         some, short, least = snapshot(trace, at, "--budget", str(budget))
@@ -97,8 +98,9 @@ def check_budget(trace, at, full, path):
         need(sums(some) == sums(full), "%s: other sums within %d bytes", at, budget)
         settings = some["allocator_settings"]
         need("budget" in settings or "merged" in settings, "%s: what gave way is not said", at)
-        need(os.path.getsize(short) <= budget or least, "%s: %d bytes for a budget of %d", at,
-             os.path.getsize(short), budget)
+        size = os.path.getsize(short)
+        need(size <= budget or least, "%s: %d bytes for a budget of %d", at, size, budget)
+        need(not least or size == smallest, "%s: %d bytes are said to be the least, but %d do", at, size, smallest)
     return paths
 
 
