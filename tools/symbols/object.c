@@ -49,10 +49,18 @@ struct gt_object {
 
 static char *debug_path;
 
+/* Of a relocatable object: no process has one mapped, but a trace may name anything, and libdwfl asks. */
+static int nowhere(Dwfl_Module *module, void **data, const char *name, Dwarf_Addr base,
+		   const char *section, GElf_Word index, const GElf_Shdr *head, Dwarf_Addr *ret)
+{
+	return -1;
+}
+
 /* Only by build-id and only on this machine: asking a server is not done unasked. */
 static Dwfl_Callbacks callbacks = {
 	.find_elf = dwfl_build_id_find_elf,
 	.find_debuginfo = dwfl_build_id_find_debuginfo,
+	.section_address = nowhere,
 	.debuginfo_path = &debug_path,
 };
 
