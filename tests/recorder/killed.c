@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SIGKILL at random moments: a child records from two threads on two lanes, with extents so small
- * that growing, sealing and recycling never stop; the file it leaves must be exactly the model's
+ * SIGKILL at random calls, somewhere inside: a child records from two threads on two lanes, with extents
+ * so small that growing, sealing and recycling never stop; the file it leaves must be exactly the model's
  * state after the last event of each lane, and have every event whose call had returned.
  *
  *   killed TIMES [SEED]
@@ -56,9 +56,10 @@ static void child(void)
 	pause();
 }
 
-/* The child, killed somewhere within `window` microseconds of its first call. */
-static int kill_one(uint64_t window, uint64_t *r)
+/* The child, killed behind one of its first calls, before the other thread can have ended. */
+static int kill_one(uint64_t calls, uint64_t *r)
 {
+	uint64_t moment = rnd(r) % calls;
 	pid_t pid;
 	int status;
 
@@ -66,10 +67,9 @@ static int kill_one(uint64_t window, uint64_t *r)
 	pid = fork();
 	if (!pid)
 		child();
-	while (!gt_load(&shared->running))
+	while (!gt_load(&shared->running) || gt_load(&shared->returned[0]) < moment)
 		if (waitpid(pid, &status, WNOHANG) == pid)
 			return -1;
-	usleep((useconds_t)(rnd(r) % window));
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
 	return WIFSIGNALED(status) ? 0 : -1;
@@ -145,7 +145,7 @@ int main(int argc, char **argv)
 	for (unsigned long i = 0; i < times; i++) {
 		const char *why = "the child did not start";
 
-		if (!kill_one(i % 4 ? 30000 : 1500, &r)) {
+		if (!kill_one(i % 4 ? CALLS / 4 * 3 : CALLS / 100, &r)) {
 			model_rewind(&m);
 			why = judge(&m, &sums);
 		}
