@@ -11,8 +11,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "../read/follow.h"
 #include "../read/swallow.h"
-#include "read/follow.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

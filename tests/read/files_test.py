@@ -190,7 +190,7 @@ def messages(where):
     case("partial-of-a-cut-file", None if done.returncode == 0 and b"record" in done.stdout
          else f"exit {done.returncode}")
     done = run(GPUTRACE, "dump", "--nonsense", cut)
-    case("usage-exits-2", None if done.returncode == 2 and b"Usage:" in done.stderr
+    case("usage-exits-2", None if done.returncode == 2 and b"no option --nonsense" in done.stderr
          else f"exit {done.returncode}")
 
 

@@ -16,8 +16,8 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include "follow.h"
 #include "model.h"
-#include "read/follow.h"
 
 struct run {
 	const char *name;

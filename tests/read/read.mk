@@ -8,7 +8,7 @@ DEPS += libcriterion-dev python3-zstandard clang
 READ	 := $(O)/tests/read
 READ_SAN := -fsanitize=$(or $(SAN),address,undefined) -fno-sanitize-recover=all -fno-omit-frame-pointer
 READ_TESTS := $(addprefix $(READ)/,columns_test trace_test damage_test)
-READ_HELP := $(addprefix $(READ)/,writer.o model.o swallow.o)
+READ_HELP := $(addprefix $(READ)/,writer.o model.o swallow.o follow.o)
 READ_LIB := $(patsubst tools/%.c,$(READ)/%.o,$(wildcard tools/read/*.c))
 
 .PHONY: check-read
@@ -41,7 +41,7 @@ $(READ)/record: tests/read/record.c tests/recorder/fake.c $(RECORDER_SRC)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS_ALL) -D_GNU_SOURCE -o $@ $^ -l:libzstd.a -pthread
 
-$(READ)/fuzz_replay: tests/fuzz/trace.c tests/fuzz/replay.c $(READ)/swallow.o $(READ_LIB)
+$(READ)/fuzz_replay: tests/fuzz/trace.c tests/fuzz/replay.c $(READ)/swallow.o $(READ)/follow.o $(READ_LIB)
 	$(call say,CC,$@)
 	$(Q)$(READ_CC) -o $@ $^ -lzstd
 
@@ -53,7 +53,7 @@ fuzz-trace: $(READ)/fuzz_trace
 		-artifact_prefix=$(O)/fuzz/ $(O)/fuzz/trace tests/fuzz/corpus/trace
 
 # Without checksums, or no input would get behind them.
-$(READ)/fuzz_trace: tests/fuzz/trace.c tests/read/swallow.c $(wildcard tools/read/*.c)
+$(READ)/fuzz_trace: tests/fuzz/trace.c tests/read/swallow.c tests/read/follow.c $(wildcard tools/read/*.c)
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)clang -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Follows the events of a running process as they are committed. A reader that is slower than the
- * writer and the ring misses events; they are counted. For the state at one moment (blocks,
- * counters, bytes at the peak) open the trace: gt_trace_open is exact while the writer runs.
+ * Follows the events of a running process as they are committed: for the tests of the reader, which see
+ * each event of a recorder at work once. No command needs it: they ask for the state at one moment,
+ * which gt_trace_open and gt_trace_look give exactly while the writer runs. A reader that is slower
+ * than the writer and the ring misses events; they are counted.
  */
 #ifndef GT_FOLLOW_H
 #define GT_FOLLOW_H

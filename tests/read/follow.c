@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "read/reader.h"
-#include "read/follow.h"
+#include "follow.h"
 
 struct followed {
 	struct gt_image image; /* its history is what may be given out */
