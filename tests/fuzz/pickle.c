@@ -22,13 +22,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct gt_trace *trace = NULL;
 	struct gt_error err;
+	unsigned int parts;
 	char path[64];
 	int fd = memfd_create("pickle", MFD_CLOEXEC);
 
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
 		abort();
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (gt_open(path, 0, &trace, &err)) {
+	if (gt_open(path, 0, 1, &parts, &trace, &err)) {
 		if (err.status != 3 || !err.text[0])
 			abort();
 	} else if (gt_trace_check(trace, true, say, NULL)) {

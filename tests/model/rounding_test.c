@@ -99,8 +99,7 @@ Test(numbers, sizes_in_sentences)
 	cr_assert_str_eq(gt_size_text(512, text), "512 B");
 }
 
-/* ---- tables ------------------------------------------------------------------------------------
- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 static const struct gt_field fields[] = {
 	{"name", "Name", GT_FIELD_TEXT, GT_SHOW_ALWAYS},

@@ -56,16 +56,16 @@ struct gt_steps_chart {
 	const char *worst; /* said above the worst bar; NULL: none stands out */
 };
 
-struct gt_change {
+struct gt_chart_change {
 	char *name;
 	uint64_t a, b;
 };
 
 struct gt_diff_chart {
 	struct gt_chart_head head;
-	struct gt_change *rows; /* which add up to the whole */
+	struct gt_chart_change *rows; /* which add up to the whole */
 	size_t row_count;
-	struct gt_change whole;
+	struct gt_chart_change whole;
 };
 
 #define GT_CHART_WIDTH 960.0

@@ -77,7 +77,7 @@ static void draw_bar(struct gt_canvas *canvas, struct scale scale, double y, dou
 }
 
 static void draw_row(struct gt_canvas *canvas, struct scale scale, double y,
-		     const struct gt_change *row, int64_t a, int64_t b, bool heavy)
+		     const struct gt_chart_change *row, int64_t a, int64_t b, bool heavy)
 {
 	struct gt_type type = {12, GT_TEXT, GT_AT_START, heavy, false};
 

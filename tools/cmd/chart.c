@@ -447,10 +447,10 @@ static char *change_name(const struct gt_diff_row *row)
 static void add_changes(struct gt_diff_chart *chart, const struct gt_diff *diff)
 {
 	size_t shown = diff->count <= MOST_ROWS + 1 ? diff->count : MOST_ROWS;
-	struct gt_change rest = {0};
+	struct gt_chart_change rest = {0};
 
 	for (size_t i = 0; i < shown; i++)
-		*GT_PUSH(chart->rows, chart->row_count) = (struct gt_change){
+		*GT_PUSH(chart->rows, chart->row_count) = (struct gt_chart_change){
 			change_name(&diff->rows[i]), diff->rows[i].bytes_a, diff->rows[i].bytes_b};
 	for (size_t i = shown; i < diff->count; i++) {
 		rest.a += diff->rows[i].bytes_a;
@@ -485,9 +485,9 @@ int gt_chart_diff(struct gt_out *out, const struct gt_args *args, const struct g
 		return gt_message(GT_EXIT_USAGE,
 				  "diff: no GPU memory was asked for: there is nothing to draw");
 	add_changes(&chart, pair->one_line ? &pair->inside : &pair->diff);
-	chart.whole =
-		(struct gt_change){(char *)(args->total == GT_TOTAL_RESERVED ? "held" : "in use"),
-				   pair->diff.bytes_a, pair->diff.bytes_b};
+	chart.whole = (struct gt_chart_change){
+		(char *)(args->total == GT_TOTAL_RESERVED ? "held" : "in use"), pair->diff.bytes_a,
+		pair->diff.bytes_b};
 	begin_words(&words);
 	gt_diff_print_head(&words.out, args, pairs);
 	end_words(&words);

@@ -18,7 +18,7 @@
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
-bool gt_has_name(const struct gt_names *names, const char *name)
+static bool has_name(const struct gt_names *names, const char *name)
 {
 	for (size_t i = 0; i < names->count; i++)
 		if (strcmp(names->names[i], name) == 0)
@@ -26,9 +26,9 @@ bool gt_has_name(const struct gt_names *names, const char *name)
 	return false;
 }
 
-void gt_add_name(struct gt_names *names, const char *name)
+static void add_name(struct gt_names *names, const char *name)
 {
-	if (!gt_has_name(names, name))
+	if (!has_name(names, name))
 		*GT_PUSH(names->names, names->count) = gt_xstrdup(name);
 }
 
@@ -87,7 +87,7 @@ struct gt_names gt_exports_of(const char *path)
 	return symbols_of(path, true);
 }
 
-struct gt_names gt_wants_of(const char *path)
+static struct gt_names wants_of(const char *path)
 {
 	return symbols_of(path, false);
 }
@@ -182,14 +182,14 @@ static void take_look_up(struct gt_probe *probe, char **fields)
 	struct gt_entry_point *point;
 
 	if (!strncmp(name, "cuGetProcAddress", 16) && strcmp(entry, "!"))
-		gt_add_name(&probe->runtimes, module);
+		add_name(&probe->runtimes, module);
 	if (!strcmp(entry, "!") || (!strcmp(entry, "-") && !gt_is_memory_call(name)))
 		return;
 	point = point_of(probe, strcmp(entry, "-") ? entry : name);
 	point->hooked |= strcmp(entry, "-") != 0;
 	point->resolved = true;
-	gt_add_name(&point->seen, via);
-	gt_add_name(&point->modules, module);
+	add_name(&point->seen, via);
+	add_name(&point->modules, module);
 }
 
 /* The last word counts: what was found is read or refused later. */
@@ -211,11 +211,11 @@ static void take_line(struct gt_probe *probe, char *line, struct gt_names *pids)
 		count++;
 	if (count < 3)
 		return;
-	gt_add_name(pids, fields[1]);
+	add_name(pids, fields[1]);
 	if (*fields[0] == 'R' && count >= 6)
 		take_look_up(probe, fields + 2);
 	else if (*fields[0] == 'O')
-		gt_add_name(&probe->objects, fields[2]);
+		add_name(&probe->objects, fields[2]);
 	else if (*fields[0] == 'P' && count >= 5)
 		take_python(probe, fields + 2);
 	else if (*fields[0] == 'N' && strtoul(fields[2], NULL, 10) > probe->other_drivers)
@@ -259,7 +259,7 @@ static void judge_object(struct gt_probe *probe, const char *path, const char *l
 
 	for (size_t i = 0; i < sizeof(sanitizers) / sizeof(sanitizers[0]); i++)
 		if (!strncmp(base, sanitizers[i], strlen(sanitizers[i])))
-			gt_add_name(&probe->sanitizers, path);
+			add_name(&probe->sanitizers, path);
 	if (!strcmp(base, base_of(library)) || is_system(base))
 		return;
 	if (!strncmp(base, "libcuda.so", 10)) {
@@ -267,21 +267,21 @@ static void judge_object(struct gt_probe *probe, const char *path, const char *l
 		return;
 	}
 	names = gt_exports_of(path);
-	if (gt_has_name(&names, "dlsym") || gt_has_name(&names, "cuMemAlloc_v2"))
-		gt_add_name(&probe->interposers, path);
-	if (gt_has_name(&names, "dlsym") && !behind)
-		gt_add_name(&probe->before, path);
-	if (gt_has_name(&names, "cudaMalloc"))
-		gt_add_name(&probe->runtimes, path);
+	if (has_name(&names, "dlsym") || has_name(&names, "cuMemAlloc_v2"))
+		add_name(&probe->interposers, path);
+	if (has_name(&names, "dlsym") && !behind)
+		add_name(&probe->before, path);
+	if (has_name(&names, "cudaMalloc"))
+		add_name(&probe->runtimes, path);
 	gt_free_names(&names);
-	names = gt_wants_of(path);
+	names = wants_of(path);
 	for (size_t i = 0; i < names.count; i++)
 		if (is_driver_name(names.names[i]) && gt_is_memory_call(names.names[i])) {
 			struct gt_entry_point *point = point_of(probe, names.names[i]);
 
 			point->resolved = true;
-			gt_add_name(&point->seen, "elf");
-			gt_add_name(&point->modules, path);
+			add_name(&point->seen, "elf");
+			add_name(&point->modules, path);
 		}
 	gt_free_names(&names);
 }

@@ -15,11 +15,8 @@ struct gt_names {
 	size_t count;
 };
 
-/* Functions that an object file exports, or that it wants from others. Empty if it is none. */
+/* Functions that an object file exports. Empty if it is none. */
 struct gt_names gt_exports_of(const char *path);
-struct gt_names gt_wants_of(const char *path);
-bool gt_has_name(const struct gt_names *names, const char *name);
-void gt_add_name(struct gt_names *names, const char *name); /* once */
 void gt_free_names(struct gt_names *names);
 
 /* A function of the driver that hands out or takes memory, by its name. */

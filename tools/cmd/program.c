@@ -19,7 +19,7 @@ static bool is_program(const char *path)
 	return stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, X_OK) == 0;
 }
 
-char *gt_program_path(const char *name)
+static char *program_path(const char *name)
 {
 	const char *path = getenv("PATH"), *at;
 
@@ -107,7 +107,7 @@ static enum gt_program_kind kind_of_path(const char *path, int depth)
 	script = interpreter(fd);
 	kind = script ? GT_PROGRAM_OTHER : kind_of_elf(fd);
 	close(fd);
-	next = script && depth < 4 ? gt_program_path(script) : NULL;
+	next = script && depth < 4 ? program_path(script) : NULL;
 	if (next)
 		kind = kind_of_path(next, depth + 1);
 	free(next);
@@ -117,7 +117,7 @@ static enum gt_program_kind kind_of_path(const char *path, int depth)
 
 enum gt_program_kind gt_program_kind(const char *name)
 {
-	char *path = gt_program_path(name);
+	char *path = program_path(name);
 	enum gt_program_kind kind = path ? kind_of_path(path, 0) : GT_PROGRAM_OTHER;
 
 	free(path);

@@ -13,7 +13,4 @@ enum gt_program_kind {
 /* Looked up in PATH; of a script the interpreter is judged. */
 enum gt_program_kind gt_program_kind(const char *name);
 
-/* Path of the file that running name would start; NULL when there is none. To be freed. */
-char *gt_program_path(const char *name);
-
 #endif

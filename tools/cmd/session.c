@@ -16,8 +16,7 @@
 #include "out/number.h"
 #include "torch/open.h"
 
-/* ---- operands to paths -------------------------------------------------------------------------
- */
+/* ---- operands to paths ----------------------------------------------------------------------- */
 
 static void add_path(struct gt_session *session, char *path)
 {
@@ -71,8 +70,7 @@ static int expand(const struct gt_args *args, struct gt_session *session)
 	return 0;
 }
 
-/* ---- opening ------------------------------------------------------------------------------------
- */
+/* ---- opening --------------------------------------------------------------------------------- */
 
 /* RANK of the process's environment, as launchers set it; -1 = none. */
 static long rank_of(const struct gt_trace *trace)
@@ -115,8 +113,8 @@ static int open_input(const struct gt_args *args, struct gt_session *session, co
 	struct gt_error err = {0};
 
 	input->frames = args->frames;
-	if (!gt_open_part(path, args->partial ? GT_OPEN_PARTIAL : 0, part, ret_parts, &input->trace,
-			  &err))
+	if (!gt_open(path, args->partial ? GT_OPEN_PARTIAL : 0, part, ret_parts, &input->trace,
+		     &err))
 		return 0;
 	input->trace = NULL;
 	return gt_message_error(&err);
@@ -238,8 +236,7 @@ int gt_input_rows(struct gt_input *input, struct gt_state *state, enum gt_by by,
 	return status;
 }
 
-/* ---- devices ------------------------------------------------------------------------------------
- */
+/* ---- devices --------------------------------------------------------------------------------- */
 
 uint64_t gt_device_total(const struct gt_trace *trace, int device)
 {

@@ -29,10 +29,18 @@ int gt_fit_line(const double *x, const double *y, size_t count, struct gt_line_f
 
 /* ---- techniques -------------------------------------------------------------------------------- */
 
+/* Share of the activations that is kept with n layers checkpointed in segments of about sqrt(n). */
+static double checkpointed(double layers)
+{
+	double segment = round(sqrt(layers));
+
+	return layers > 0 ? fmin(1, (ceil(layers / segment) + segment) / (layers + 1)) : 1;
+}
+
 static void checkpoint(const struct gt_plan_base *base, struct gt_plan_row *row)
 {
 	row->known = base->layers > 0;
-	row->per_sample *= gt_plan_checkpoint(base->layers);
+	row->per_sample *= checkpointed(base->layers);
 }
 
 static void offload(const struct gt_plan_base *base, struct gt_plan_row *row)
@@ -215,11 +223,4 @@ uint64_t gt_plan_divisor(uint64_t target, uint64_t most)
 		if (target % n == 0)
 			return n;
 	return 0;
-}
-
-double gt_plan_checkpoint(double layers)
-{
-	double segment = round(sqrt(layers));
-
-	return layers > 0 ? fmin(1, (ceil(layers / segment) + segment) / (layers + 1)) : 1;
 }

@@ -51,7 +51,4 @@ uint64_t gt_plan_largest(double room, double per_sample);
 /* The largest divisor of target that is at most most; 0: none. */
 uint64_t gt_plan_divisor(uint64_t target, uint64_t most);
 
-/* Share of the activations that is kept with n layers checkpointed in segments of about sqrt(n). */
-double gt_plan_checkpoint(double layers);
-
 #endif

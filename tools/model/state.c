@@ -61,8 +61,7 @@ static void from_sites(struct gt_state *state)
 	state->bytes = lane->ctr.peak[state->total];
 }
 
-/* ---- from single blocks -----------------------------------------------------------------------
- */
+/* ---- from single blocks ---------------------------------------------------------------------- */
 
 void gt_hold_add(struct gt_hold *hold, const struct gt_block *block)
 {

@@ -110,9 +110,8 @@ static int no_history(const struct gt_trace *trace, const struct gt_trace_lane *
 {
 	err->status = 2;
 	snprintf(err->text, sizeof(err->text),
-		 "%s: history starts at %.3f s (the ring was full): ask for a later time, the peak "
-		 "or "
-		 "the end; to keep more, record with a larger GPUTRACE_RING",
+		 "%s: history starts at %.3f s (the ring was full): ask for a later time, the "
+		 "peak or the end; to keep more, record with a larger GPUTRACE_RING",
 		 trace->path, (double)lane->history_us / 1e6);
 	return -1;
 }

@@ -22,7 +22,7 @@ static json_t *json_windows(const struct gt_page_history *history)
 	json_t *windows = json_array();
 
 	for (size_t i = 0; i < history->window_count; i++) {
-		const struct gt_window *window = &history->windows[i];
+		const struct gt_page_window *window = &history->windows[i];
 
 		json_array_append_new(windows, json_pack("[I, I, I]", (json_int_t)window->from_us,
 							 (json_int_t)window->to_us,

@@ -84,7 +84,7 @@ static void end(struct encoding *encoding)
 
 static void put_slices(struct encoding *encoding, const struct gt_page_history *history)
 {
-	const struct gt_slice *s = history->slices;
+	const struct gt_page_slice *s = history->slices;
 	size_t count = history->slice_count;
 
 	COLUMN(encoding, "bt", count, s[i].first_us);

@@ -49,7 +49,7 @@ static bool have_window(const struct gt_page_history *history, uint64_t seq)
 static void add_window(struct gt_page_history *history, uint64_t from, uint64_t to, uint64_t around,
 		       size_t step)
 {
-	struct gt_window *window;
+	struct gt_page_window *window;
 
 	if (have_window(history, around))
 		return;
@@ -58,7 +58,7 @@ static void add_window(struct gt_page_history *history, uint64_t from, uint64_t 
 	if (to - from >= history->window_events)
 		to = from + history->window_events - 1;
 	window = &history->windows[history->window_count++];
-	*window = (struct gt_window){.from_seq = from, .to_seq = to, .step = step};
+	*window = (struct gt_page_window){.from_seq = from, .to_seq = to, .step = step};
 }
 
 static void add_step_window(struct gt_page_history *history, size_t index)
@@ -90,7 +90,7 @@ static void add_window_at(struct gt_page_history *history, uint64_t seq)
 
 static int by_from(const void *a, const void *b)
 {
-	const struct gt_window *x = a, *y = b;
+	const struct gt_page_window *x = a, *y = b;
 
 	return x->from_seq < y->from_seq ? -1 : x->from_seq > y->from_seq;
 }
@@ -99,7 +99,7 @@ static int by_from(const void *a, const void *b)
 static void choose_windows(struct gt_page_history *history)
 {
 	const struct gt_report *report = gt_headline(history->trace);
-	struct gt_window *windows = history->windows;
+	struct gt_page_window *windows = history->windows;
 
 	add_window_at(history, history->lane->ctr.peak_seq[GT_TOTAL_IN_USE]);
 	if (report && report->lane == history->lane->lane)
@@ -120,9 +120,9 @@ static void choose_windows(struct gt_page_history *history)
 struct scan {
 	struct gt_page_history *history;
 	struct gt_spotter *spotter;
-	struct gt_slice *slice;	 /* the present one */
-	uint64_t stride, inside; /* events of a slice; of the present one so far */
-	size_t window;		 /* the present or next one */
+	struct gt_page_slice *slice; /* the present one */
+	uint64_t stride, inside;     /* events of a slice; of the present one so far */
+	size_t window;		     /* the present or next one */
 	int64_t cur[GT_TOTALS];
 	uint64_t pause; /* a longer one ends a slice: what lives in it has a row */
 	struct level {
@@ -146,7 +146,7 @@ static void begin_slice(struct scan *scan, const struct level *level)
 	struct gt_page_history *history = scan->history;
 
 	scan->slice = GT_PUSH(history->slices, history->slice_count);
-	*scan->slice = (struct gt_slice){
+	*scan->slice = (struct gt_page_slice){
 		.first_us = level->us,
 		.min = UINT64_MAX,
 		.single = level->single,
@@ -157,7 +157,7 @@ static void begin_slice(struct scan *scan, const struct level *level)
 
 static void add_to_slice(struct scan *scan, const struct level *level)
 {
-	struct gt_slice *slice;
+	struct gt_page_slice *slice;
 
 	if (!scan->slice || level->single || scan->slice->single || scan->inside >= scan->stride)
 		begin_slice(scan, level);
@@ -254,7 +254,7 @@ static void find_window_times(struct gt_page_history *history)
 	size_t s = 0;
 
 	for (size_t i = 0; i < history->window_count; i++) {
-		struct gt_window *window = &history->windows[i];
+		struct gt_page_window *window = &history->windows[i];
 
 		while (s < history->slice_count && history->slices[s].top_seq < window->from_seq)
 			s++;
@@ -380,7 +380,7 @@ int gt_page_scan(const struct gt_trace *trace, const struct gt_answers *answers,
 	return status;
 }
 
-static void clear_chain(struct gt_chain *chain)
+void gt_chain_clear(struct gt_chain *chain)
 {
 	free(chain->instants);
 	free(chain->counts);
@@ -391,7 +391,7 @@ static void clear_chain(struct gt_chain *chain)
 void gt_page_history_clear(struct gt_page_history *history)
 {
 	for (int i = 0; i < GT_CHAINS; i++)
-		clear_chain(&history->chains[i]);
+		gt_chain_clear(&history->chains[i]);
 	gt_steps_clear(&history->steps);
 	free(history->spots);
 	free(history->slices);

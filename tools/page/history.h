@@ -12,7 +12,7 @@
 
 #define GT_PAGE_GROUPS 9 /* rows for 1, 2, 4 ... 256 slices each */
 
-struct gt_spot {			/* what rows tell apart; a block adds to one of them */
+struct gt_spot { /* what rows tell apart, a "place" of the page; a block adds to one of them */
 	const struct gt_site_def *call; /* who called backward(), as in gt_hold */
 	uint32_t site;
 	int32_t stream;
@@ -22,7 +22,7 @@ struct gt_spot {			/* what rows tell apart; a block adds to one of them */
 	uint32_t shown; /* its number in the rows: several may be merged into one */
 };
 
-struct gt_slice { /* consecutive events: equal numbers of them, or one in a detail window */
+struct gt_page_slice { /* consecutive events: equal numbers of them, or one in a detail window */
 	uint64_t first_us, top_us, last_us;
 	uint64_t top_seq;    /* the event after which most was in use */
 	uint64_t max, min;   /* in use */
@@ -36,13 +36,13 @@ struct gt_shift { /* of one spot, from one row to the next */
 	int64_t bytes;
 };
 
-struct gt_instant {
+struct gt_page_instant {
 	uint64_t seq, us;
 	uint64_t tag; /* slice, step or kind of instant */
 };
 
 struct gt_chain { /* rows in order of time, each told as what changed since the one before */
-	struct gt_instant *instants;
+	struct gt_page_instant *instants;
 	uint32_t *counts; /* of changes */
 	size_t count;
 	struct gt_shift *shifts;
@@ -64,7 +64,7 @@ struct gt_page_mark { /* of the program's own */
 
 #define GT_PAGE_MARKS 500 /* at most */
 
-struct gt_window { /* a step of which every event is told */
+struct gt_page_window { /* a step of which every event is told */
 	uint64_t from_seq, to_seq, from_us, to_us;
 	size_t step; /* from 1; 0 = around an instant outside of any step */
 };
@@ -78,11 +78,11 @@ struct gt_page_history {
 	const struct gt_trace_lane *lane;
 	struct gt_steps steps;
 	size_t first_step; /* index of the first of which the history has anything */
-	struct gt_window windows[GT_WINDOWS];
+	struct gt_page_window windows[GT_WINDOWS];
 	size_t window_count;
 	struct gt_spot *spots;
 	size_t spot_count, shown_count;
-	struct gt_slice *slices;
+	struct gt_page_slice *slices;
 	size_t slice_count;
 	struct gt_page_mark *marks;
 	size_t mark_count;
@@ -109,6 +109,7 @@ int gt_page_scan(const struct gt_trace *trace, const struct gt_answers *answers,
 /* Rows: one more pass, which may be repeated. Spots must have their shown numbers. */
 int gt_page_rows(struct gt_page_history *history, unsigned int group, struct gt_error *err);
 
+void gt_chain_clear(struct gt_chain *chain);
 void gt_page_history_clear(struct gt_page_history *history);
 
 #endif

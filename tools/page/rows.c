@@ -29,12 +29,12 @@ struct filling {
 
 static void add_instant(struct gt_chain *chain, uint64_t seq, uint64_t us, uint64_t tag)
 {
-	*GT_PUSH(chain->instants, chain->count) = (struct gt_instant){seq, us, tag};
+	*GT_PUSH(chain->instants, chain->count) = (struct gt_page_instant){seq, us, tag};
 }
 
 #define PAUSES_UP_TO 2 /* groups of 4 slices: with fewer rows, pauses have none of their own */
 
-static bool is_alone(const struct gt_slice *slice, unsigned int group)
+static bool is_alone(const struct gt_page_slice *slice, unsigned int group)
 {
 	return slice->single && !(slice->pause && group > PAUSES_UP_TO);
 }
@@ -46,7 +46,7 @@ static void list_high(struct gt_page_history *history, unsigned int group)
 	size_t size = (size_t)1 << group;
 
 	for (size_t i = 0; i < history->slice_count;) {
-		const struct gt_slice *best = &history->slices[i];
+		const struct gt_page_slice *best = &history->slices[i];
 		size_t from = i++;
 
 		while (!is_alone(&history->slices[from], group) && i < history->slice_count &&
@@ -86,7 +86,7 @@ static void list_steps(struct gt_page_history *history)
 
 static int by_seq(const void *a, const void *b)
 {
-	const struct gt_instant *x = a, *y = b;
+	const struct gt_page_instant *x = a, *y = b;
 
 	if (x->seq != y->seq)
 		return x->seq < y->seq ? -1 : 1;
@@ -223,14 +223,8 @@ static void start_chains(struct filling *filling, unsigned int group)
 	struct gt_page_history *history = filling->history;
 	size_t spots = history->shown_count + 1;
 
-	for (int kind = 0; kind < GT_CHAINS; kind++) {
-		struct gt_chain *chain = &history->chains[kind];
-
-		free(chain->instants);
-		free(chain->counts);
-		free(chain->shifts);
-		*chain = (struct gt_chain){0};
-	}
+	for (int kind = 0; kind < GT_CHAINS; kind++)
+		gt_chain_clear(&history->chains[kind]);
 	list_high(history, group);
 	list_steps(history);
 	list_named(history);

@@ -24,7 +24,7 @@ void gt_cursor_init(struct gt_cursor *c, const struct gt_source *source,
 
 void gt_cursor_release(struct gt_cursor *c)
 {
-	gt_frame_free(&c->frame);
+	gt_zstd_frame_free(&c->frame);
 	free(c->window.events);
 	free(c->scratch);
 }
@@ -53,7 +53,7 @@ static const struct gt_stretch *stretch_of(const struct gt_history *h, uint64_t 
 									    : NULL;
 }
 
-static const struct gt_chunk_at *chunk_of(const struct gt_frame *frame, uint64_t seq)
+static const struct gt_chunk_at *chunk_of(const struct gt_zstd_frame *frame, uint64_t seq)
 {
 	size_t low = 0, high = frame->chunk_count, middle;
 	const struct gt_chunk_at *chunk;
@@ -130,7 +130,7 @@ static int decode_chunk(struct gt_cursor *c, const struct gt_chunk_at *chunk, st
 }
 
 /* Events refer to those before them in the extent: are all these in the window? */
-static bool has_before(const struct gt_window *w, const struct gt_frame *frame,
+static bool has_before(const struct gt_window *w, const struct gt_zstd_frame *frame,
 		       const struct gt_chunk_at *chunk)
 {
 	return w->to == chunk->first_seq &&
@@ -171,7 +171,7 @@ static int load_chunk(struct gt_cursor *c, uint64_t seq, struct gt_error *err)
 			       (unsigned long long)seq);
 	if (c->frame.offset != stretch->extent.offset)
 		gt_progress_add(c->source->path, stretch->extent.used);
-	rc = gt_frame_load(&c->frame, c->source, &stretch->extent, err);
+	rc = gt_zstd_frame_load(&c->frame, c->source, &stretch->extent, err);
 	if (rc)
 		return rc;
 	chunk = chunk_of(&c->frame, seq);

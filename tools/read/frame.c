@@ -36,7 +36,7 @@ const char *gt_chunk_bad(const struct gt_chunk *c, uint32_t lane, uint64_t room)
 }
 
 /* The decoder is kept from extent to extent: its window is the expensive part of it. */
-static int reset(struct gt_frame *frame, const struct gt_extent *extent)
+static int reset(struct gt_zstd_frame *frame, const struct gt_extent *extent)
 {
 	if (!frame->stream) {
 		frame->stream = ZSTD_createDCtx();
@@ -71,7 +71,7 @@ static int reserve(uint8_t **buffer, size_t *capacity, size_t want)
 }
 
 /* Exactly the raw bytes that the header promises must come out of the packed ones, all of them. */
-static bool unpack(struct gt_frame *frame, const struct gt_chunk *chunk, const uint8_t *packed)
+static bool unpack(struct gt_zstd_frame *frame, const struct gt_chunk *chunk, const uint8_t *packed)
 {
 	ZSTD_inBuffer in = {packed, chunk->packed, 0};
 	ZSTD_outBuffer out = {frame->raw + frame->raw_length, chunk->raw, 0};
@@ -91,8 +91,8 @@ static bool unpack(struct gt_frame *frame, const struct gt_chunk *chunk, const u
  * The checksum comes before the decompressor, which then only ever sees what the recorder wrote (or
  * a forger; zstd is made for those). Returns NULL or what is wrong.
  */
-static const char *add_chunk(struct gt_frame *frame, const struct gt_extent *extent, uint64_t at,
-			     const uint8_t *bytes, struct gt_chunk *ret)
+static const char *add_chunk(struct gt_zstd_frame *frame, const struct gt_extent *extent,
+			     uint64_t at, const uint8_t *bytes, struct gt_chunk *ret)
 {
 	const uint64_t limit = extent->length * RAW_PER_PACKED;
 	const char *bad;
@@ -127,7 +127,7 @@ static const char *add_chunk(struct gt_frame *frame, const struct gt_extent *ext
 }
 
 /* The new bytes come out under the generation's protection; only then are they looked at. */
-static int copy_new(struct gt_frame *frame, const struct gt_source *source,
+static int copy_new(struct gt_zstd_frame *frame, const struct gt_source *source,
 		    const struct gt_extent *extent, struct gt_error *err)
 {
 	const uint64_t length = extent->used - frame->used;
@@ -145,8 +145,8 @@ static int copy_new(struct gt_frame *frame, const struct gt_source *source,
  * After any failure the frame holds nothing: a stream that stopped in the middle cannot go on, and
  * the next load starts from the beginning of its extent.
  */
-int gt_frame_load(struct gt_frame *frame, const struct gt_source *source,
-		  const struct gt_extent *extent, struct gt_error *err)
+int gt_zstd_frame_load(struct gt_zstd_frame *frame, const struct gt_source *source,
+		       const struct gt_extent *extent, struct gt_error *err)
 {
 	bool same = frame->offset == extent->offset && frame->gen == extent->gen &&
 		    frame->used <= extent->used;
@@ -175,7 +175,7 @@ int gt_frame_load(struct gt_frame *frame, const struct gt_source *source,
 	return rc;
 }
 
-void gt_frame_free(struct gt_frame *frame)
+void gt_zstd_frame_free(struct gt_zstd_frame *frame)
 {
 	ZSTD_freeDCtx(frame->stream);
 	free(frame->packed);

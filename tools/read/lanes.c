@@ -4,12 +4,12 @@
  * is known to be right at some event between seq0 and seq1, and replay.c carries all of them to
  * seq1:
  *
- *   counters    ctr[seq & 1], if seq is still the same after the copy: seq0's and seq1's
- *   sites       a line that was copied while seq stood at q is right after q, except that the line
- * of q itself may not be written yet: its new content is redo[q & 1] blocks      whatever the slots
- * show; every change between seq0 and seq1 is set right by replay, that of seq0 too, whose slot may
- * not be written yet staging     a cell is event s if it says so and could not have been
- * overwritten meanwhile
+ *   counters  ctr[seq & 1], if seq is still the same after the copy: seq0's and seq1's
+ *   sites     a line that was copied while seq stood at q is right after q, except that the line of
+ *             q itself may not be written yet: its new content is redo[q & 1]
+ *   blocks    whatever the slots show; every change between seq0 and seq1 is set right by replay,
+ *             that of seq0 too, whose slot may not be written yet
+ *   staging   a cell is event s if it says so and could not have been overwritten meanwhile
  *
  * In the file of a dead process seq never moves, and the same steps give the state after its last
  * event: the overlay of one cell and one redo line.
@@ -46,8 +46,8 @@ static int copy_of_event(const struct gt_image *image, const struct gt_source *s
 	return GT_RECYCLED;
 }
 
-int gt_image_counters(const struct gt_image *image, const struct gt_source *source,
-		      struct gt_ctr *ctr, uint64_t *seq)
+static int copy_counters(const struct gt_image *image, const struct gt_source *source,
+			 struct gt_ctr *ctr, uint64_t *seq)
 {
 	return copy_of_event(image, source, LANE_AT(image, ctr), ctr, sizeof(*ctr), seq);
 }
@@ -81,7 +81,7 @@ int gt_image_begin(struct gt_image *image, const struct gt_source *source,
 	image->device = lane.device;
 	image->incomplete_seq = lane.incomplete_seq;
 	image->lost = lane.lost;
-	return gt_image_counters(image, source, &image->ctr0, &image->seq0);
+	return copy_counters(image, source, &image->ctr0, &image->seq0);
 }
 
 /*
@@ -330,7 +330,7 @@ int gt_image_take(struct gt_image *image, struct gt_source *source, const struct
 	if (!rc && !image->totals)
 		rc = copy_slots(image, source, &list, err);
 	if (!rc)
-		rc = gt_image_counters(image, source, &image->ctr1, &image->seq1);
+		rc = copy_counters(image, source, &image->ctr1, &image->seq1);
 	if (!rc)
 		rc = gt_image_staging(image, source, err);
 	if (!rc && !staging_is_enough(image)) {

@@ -8,8 +8,7 @@
  *   history.c  a lane's sealed chunks and its staging             cursor.c   walk over one, merge.c
  *   defs.c     definitions                                        lanes.c    snapshot of a lane
  *   replay.c   snapshot -> state after one event                  trace.c    gt_trace_open
- *   follow.c   events of a running process                        look.c     its totals, now
- *   check.c    derived against stored
+ *   look.c     totals of a running process                        check.c    derived against stored
  *   progress.c how far reading is, for a progress bar
  *   build.c    a trace from something else than a trace file      beneath.c  how files are opened
  *   restore.c  a trace from its parts, as rows of another file
@@ -121,7 +120,7 @@ struct gt_chunk_at { /* a chunk of a decoded extent */
 	uint32_t events;
 };
 
-struct gt_frame {		    /* one extent, decompressed as far as it was committed */
+struct gt_zstd_frame {		    /* one extent, decompressed as far as it was committed */
 	uint64_t offset, gen, used; /* which, and how far; offset 0 = none */
 	struct ZSTD_DCtx_s *stream;
 	uint8_t *packed, *raw;
@@ -130,9 +129,9 @@ struct gt_frame {		    /* one extent, decompressed as far as it was committed */
 	size_t chunk_count, chunk_capacity;
 };
 /* 0, GT_RECYCLED, or -1. The extent that is held already is continued, not decoded again. */
-int gt_frame_load(struct gt_frame *frame, const struct gt_source *source,
-		  const struct gt_extent *extent, struct gt_error *err);
-void gt_frame_free(struct gt_frame *frame);
+int gt_zstd_frame_load(struct gt_zstd_frame *frame, const struct gt_source *source,
+		       const struct gt_extent *extent, struct gt_error *err);
+void gt_zstd_frame_free(struct gt_zstd_frame *frame);
 /* Checks a chunk's header against its surroundings; room = bytes from it to the extent's used. */
 const char *gt_chunk_bad(const struct gt_chunk *chunk, uint32_t lane, uint64_t room);
 static inline uint64_t gt_chunk_span(const struct gt_chunk *chunk)
@@ -170,7 +169,7 @@ struct gt_cursor {
 	struct gt_limits limits;
 	const struct gt_lane_added *added; /* NULL = nothing */
 	uint64_t position; /* sequence of what gt_cursor_next gives; 0 = at neither end yet */
-	struct gt_frame frame;
+	struct gt_zstd_frame frame;
 	struct gt_window window; /* of the frame */
 	uint64_t *scratch;
 	size_t scratch_count; /* events that it is for */
@@ -198,7 +197,7 @@ struct gt_block_of_text { /* text lives in a list of these */
 	char text[];
 };
 /* Tables of definitions, in gt_reader.capacity. */
-enum gt_table {
+enum gt_def_table {
 	GT_TABLE_INFOS,
 	GT_TABLE_STRINGS,
 	GT_TABLE_MODULES,
@@ -263,8 +262,6 @@ int gt_image_take(struct gt_image *image, struct gt_source *source, const struct
 int gt_image_lines(struct gt_image *image, size_t count); /* room for count lines, new ones zero */
 void gt_image_free(struct gt_image *image);
 uint64_t gt_image_seq(const struct gt_image *image, const struct gt_source *source); /* now */
-int gt_image_counters(const struct gt_image *image, const struct gt_source *source,
-		      struct gt_ctr *ctr, uint64_t *seq);
 /* The cells up to seq1 that are still there become the tail of the image's history. */
 int gt_image_staging(struct gt_image *image, const struct gt_source *source, struct gt_error *err);
 /* Brings the image to seq1 and hands blocks, sites and history over to the lane. */

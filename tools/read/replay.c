@@ -136,8 +136,10 @@ static int by_address(const void *a, const void *b)
 	return x->space < y->space ? -1 : x->space > y->space;
 }
 
-/* Blocks of the copied slots that did not change, and those that the changes left alive. */
-/* Sorted by address, so that consumers can search and print without a sort of their own. */
+/*
+ * Blocks of the copied slots that did not change, and those that the changes left alive; sorted by
+ * address, so that consumers can search and print without a sort of their own.
+ */
 static int settle_blocks(struct replay *r, struct gt_trace_lane *lane)
 {
 	struct gt_image *image = r->image;
@@ -216,12 +218,11 @@ static bool adds_up(const struct replay *r)
 static int run(struct replay *r, struct gt_trace *trace, struct gt_error *err)
 {
 	const struct gt_history *history = &r->image->history;
+	const uint64_t begin = window_begin(r->image);
+	bool missing = begin <= r->image->seq1 && history->first_seq > r->image->seq1;
 	struct gt_cursor cursor;
 	struct gt_limits limits;
 	int rc;
-
-	const uint64_t begin = window_begin(r->image);
-	bool missing = begin <= r->image->seq1 && history->first_seq > r->image->seq1;
 
 	if (missing && trace->reader->source.live)
 		return GT_RECYCLED;

@@ -32,27 +32,27 @@ static const struct {
 	PART(POOL, pool, 1),	   PART(REPORT, report, 0),
 };
 
-static size_t *count_of(struct gt_trace *trace, enum gt_part part)
+static size_t *count_of(struct gt_trace *trace, enum gt_trace_part part)
 {
 	return (size_t *)(void *)((char *)trace + parts[part].count);
 }
 
-static char **array_of(struct gt_trace *trace, enum gt_part part)
+static char **array_of(struct gt_trace *trace, enum gt_trace_part part)
 {
 	return (char **)(void *)((char *)trace + parts[part].array);
 }
 
-size_t gt_part_first(enum gt_part part)
+size_t gt_part_first(enum gt_trace_part part)
 {
 	return parts[part].first;
 }
 
-size_t gt_part_count(const struct gt_trace *trace, enum gt_part part)
+size_t gt_part_count(const struct gt_trace *trace, enum gt_trace_part part)
 {
 	return *(const size_t *)(const void *)((const char *)trace + parts[part].count);
 }
 
-const void *gt_part_at(const struct gt_trace *trace, enum gt_part part, size_t index)
+const void *gt_part_at(const struct gt_trace *trace, enum gt_trace_part part, size_t index)
 {
 	const char *const *array =
 		(const char *const *)(const void *)((const char *)trace + parts[part].array);
@@ -88,7 +88,7 @@ struct gt_trace *gt_restore_trace(struct gt_restore *restore)
 	return restore->trace;
 }
 
-void *gt_restore_add(struct gt_restore *restore, enum gt_part part)
+void *gt_restore_add(struct gt_restore *restore, enum gt_trace_part part)
 {
 	char **array = array_of(restore->trace, part);
 	size_t *count = count_of(restore->trace, part);
@@ -193,9 +193,9 @@ int gt_restore_lane(struct gt_restore *restore, const struct gt_trace_lane *lane
 	}
 
 static const struct {
-	enum gt_part from;
+	enum gt_trace_part from;
 	size_t offset; /* of an id, which has 32 bits */
-	enum gt_part to;
+	enum gt_trace_part to;
 	bool before; /* only to elements before its own */
 } references[] = {
 	REFERS(NODE, gt_node, parent, NODE, true),
@@ -220,7 +220,7 @@ static const struct {
 static void check_references(struct gt_restore *restore, size_t which)
 {
 	const struct gt_trace *trace = restore->trace;
-	const enum gt_part from = references[which].from;
+	const enum gt_trace_part from = references[which].from;
 	size_t count = gt_part_count(trace, references[which].to);
 
 	for (size_t i = gt_part_first(from); i < gt_part_count(trace, from); i++) {

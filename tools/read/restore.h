@@ -11,7 +11,7 @@
 #include "read/trace.h"
 
 /* The tables of a gt_trace; an element is the structure of that name. */
-enum gt_part {
+enum gt_trace_part {
 	GT_PART_INFO,
 	GT_PART_STRING,
 	GT_PART_MODULE,
@@ -30,9 +30,9 @@ enum gt_part {
 };
 
 /* Elements from first to count - 1: where [0] is the zero entry first is 1. */
-size_t gt_part_first(enum gt_part part);
-size_t gt_part_count(const struct gt_trace *trace, enum gt_part part);
-const void *gt_part_at(const struct gt_trace *trace, enum gt_part part, size_t index);
+size_t gt_part_first(enum gt_trace_part part);
+size_t gt_part_count(const struct gt_trace *trace, enum gt_trace_part part);
+const void *gt_part_at(const struct gt_trace *trace, enum gt_trace_part part, size_t index);
 
 struct gt_restore;
 
@@ -43,7 +43,7 @@ struct gt_restore *gt_restore_free(struct gt_restore *restore);
 struct gt_trace *gt_restore_trace(struct gt_restore *restore);
 
 /* The next element, zeroed: its texts are the caller's to set. NULL = no memory. */
-void *gt_restore_add(struct gt_restore *restore, enum gt_part part);
+void *gt_restore_add(struct gt_restore *restore, enum gt_trace_part part);
 int gt_restore_text(struct gt_restore *restore, const void *text, size_t length,
 		    struct gt_bytes *ret);
 

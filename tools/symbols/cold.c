@@ -69,7 +69,7 @@ static uint64_t entry(struct bytes table, size_t index)
 }
 
 /* The piece that begins exactly there. */
-static bool piece_at(struct bytes table, uint64_t start, struct gt_span *ret)
+static bool piece_at(struct bytes table, uint64_t start, struct gt_code_range *ret)
 {
 	size_t low = 0, count = table.size < 12 ? 0 : (table.size - 12) / 8, high;
 
@@ -85,7 +85,7 @@ static bool piece_at(struct bytes table, uint64_t start, struct gt_span *ret)
 	}
 	if (low + 1 >= count || entry(table, low) != start)
 		return false;
-	*ret = (struct gt_span){start, entry(table, low + 1)};
+	*ret = (struct gt_code_range){start, entry(table, low + 1)};
 	return true;
 }
 
@@ -101,7 +101,7 @@ static uint64_t jump_at(struct bytes code, size_t i)
 		      : 0;
 }
 
-bool gt_cold_part(Elf *elf, struct gt_span function, struct gt_span *ret)
+bool gt_cold_part(Elf *elf, struct gt_code_range function, struct gt_code_range *ret)
 {
 	struct bytes code = bytes_at(elf, function.start), table = table_of(elf);
 	GElf_Ehdr head;

@@ -9,11 +9,11 @@
 
 #define GT_EVALUATION "_PyEval_EvalFrameDefault"
 
-struct gt_span {
+struct gt_code_range {
 	uint64_t start, end;
 };
 
 /* Addresses in the file's own terms; false: the function lies in one piece, or cannot be read. */
-bool gt_cold_part(Elf *elf, struct gt_span function, struct gt_span *ret);
+bool gt_cold_part(Elf *elf, struct gt_code_range function, struct gt_code_range *ret);
 
 #endif

@@ -62,7 +62,7 @@ static void cite(struct citations *citations, const struct gt_known *known)
 static void embed_place(struct gt_symbols *symbols, const struct gt_embed *to,
 			const struct place *place, struct citations *citations)
 {
-	struct gt_named named = gt_naming_at(symbols->naming, place->module, place->pc);
+	struct gt_named_pc named = gt_naming_at(symbols->naming, place->module, place->pc);
 
 	if (!named.count ||
 	    (!named.known[0].named && !gt_naming_readable(symbols->naming, place->module)))

@@ -19,14 +19,14 @@ struct merge {
 	struct gt_naming *naming;
 	struct gt_text *text;
 	struct gt_known_list *list;
-	uint32_t python;      /* innermost node that is still to be placed */
-	uint32_t idle;	      /* evaluations, from here outwards, that execute no frame */
-	size_t evaluations;   /* still to come in the native stack */
-	bool replacing;	      /* the interpreter's frames are left out */
-	bool known;	      /* its evaluations have names */
-	bool cut;	      /* outer native frames are missing */
-	bool inside;	      /* the last frame was the interpreter's */
-	struct gt_named held; /* frame of no module behind it; count 0 = none */
+	uint32_t python;	 /* innermost node that is still to be placed */
+	uint32_t idle;		 /* evaluations, from here outwards, that execute no frame */
+	size_t evaluations;	 /* still to come in the native stack */
+	bool replacing;		 /* the interpreter's frames are left out */
+	bool known;		 /* its evaluations have names */
+	bool cut;		 /* outer native frames are missing */
+	bool inside;		 /* the last frame was the interpreter's */
+	struct gt_named_pc held; /* frame of no module behind it; count 0 = none */
 	size_t held_times;
 };
 
@@ -181,13 +181,13 @@ static void begin_python(struct merge *m, uint32_t python)
 
 /* ---- native frames ------------------------------------------------------------------------- */
 
-static bool is_interpreter(struct gt_named named)
+static bool is_interpreter(struct gt_named_pc named)
 {
 	return named.known[0].library == GT_LIBRARY_PYTHON;
 }
 
 /* Its name may have an ending of the compiler's (".cold"); builds export it even when stripped. */
-static bool is_evaluation(struct gt_named named)
+static bool is_evaluation(struct gt_named_pc named)
 {
 	static const char name[] = "_PyEval_EvalFrameDefault";
 
@@ -195,7 +195,7 @@ static bool is_evaluation(struct gt_named named)
 }
 
 /* The recorder's own frames, where a call went through it, say nothing to anyone. */
-static bool is_recorder(struct gt_named named)
+static bool is_recorder(struct gt_named_pc named)
 {
 	return !strncmp(gt_base_name(named.known[0].frame.module), "libgputrace", 11);
 }
@@ -207,7 +207,7 @@ static void release_held(struct merge *m)
 		add(m->list, m->held.known, m->held.count);
 }
 
-static void interpreter_frame(struct merge *m, struct gt_named named)
+static void interpreter_frame(struct merge *m, struct gt_named_pc named)
 {
 	m->held_times = 0;
 	m->inside = true;
@@ -219,7 +219,7 @@ static void interpreter_frame(struct merge *m, struct gt_named named)
 		place_rest(m);
 }
 
-static void native_frame(struct merge *m, struct gt_named named, bool in_module)
+static void native_frame(struct merge *m, struct gt_named_pc named, bool in_module)
 {
 	if (m->replacing && (is_interpreter(named) || is_evaluation(named))) {
 		interpreter_frame(m, named);
@@ -234,7 +234,7 @@ static void native_frame(struct merge *m, struct gt_named named, bool in_module)
 }
 
 /* A walk outwards: fills named, and *id with the next. False: no (usable) frame at *id. */
-static bool look(struct merge *m, uint32_t id, struct gt_named *ret)
+static bool look(struct merge *m, uint32_t id, struct gt_named_pc *ret)
 {
 	const struct gt_node *node = &m->trace->nodes[id];
 
@@ -250,7 +250,7 @@ static uint32_t caller(const struct gt_trace *trace, uint32_t id)
 /* How often the interpreter's evaluation function stands in the stack, and is the stack whole? */
 static void count_evaluations(struct merge *m, uint32_t native)
 {
-	struct gt_named named;
+	struct gt_named_pc named;
 
 	for (; native; native = caller(m->trace, native)) {
 		if (is_marker(m->trace->nodes[native].pc))
@@ -262,7 +262,7 @@ static void count_evaluations(struct merge *m, uint32_t native)
 
 static void walk(struct merge *m, uint32_t native)
 {
-	struct gt_named named;
+	struct gt_named_pc named;
 
 	for (; native; native = caller(m->trace, native)) {
 		const struct gt_node *node = &m->trace->nodes[native];

@@ -292,7 +292,7 @@ static size_t name_place(struct gt_naming *naming, struct place_key key,
 	return count;
 }
 
-struct gt_named gt_naming_at(struct gt_naming *naming, uint32_t module, uint64_t pc)
+struct gt_named_pc gt_naming_at(struct gt_naming *naming, uint32_t module, uint64_t pc)
 {
 	struct place_key key = {pc, module};
 	struct gt_known known[GT_LINES_MAX];
@@ -301,14 +301,14 @@ struct gt_named gt_naming_at(struct gt_naming *naming, uint32_t module, uint64_t
 
 	HASH_FIND(hh, naming->places, &key, sizeof(key), place);
 	if (place)
-		return (struct gt_named){place->known, place->count};
+		return (struct gt_named_pc){place->known, place->count};
 	count = name_place(naming, key, known);
 	place = malloc(sizeof(*place) + count * sizeof(known[0]));
 	if (!place)
-		return (struct gt_named){0};
+		return (struct gt_named_pc){0};
 	place->key = key;
 	place->count = count;
 	memcpy(place->known, known, count * sizeof(known[0]));
 	HASH_ADD(hh, naming->places, key, sizeof(key), place);
-	return (struct gt_named){place->known, place->count};
+	return (struct gt_named_pc){place->known, place->count};
 }

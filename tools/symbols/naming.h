@@ -16,7 +16,7 @@ struct gt_known { /* a frame and what is needed to judge it */
 	bool named; /* the function's name is known */
 };
 
-struct gt_named { /* an address: innermost first, at least one */
+struct gt_named_pc { /* an address: innermost first, at least one */
 	const struct gt_known *known;
 	size_t count;
 };
@@ -27,7 +27,7 @@ struct gt_naming *gt_naming_new(const struct gt_trace *trace, struct gt_text *te
 struct gt_naming *gt_naming_free(struct gt_naming *naming);
 
 /* Of a return address; count 0 = out of memory. Lives as long as naming. */
-struct gt_named gt_naming_at(struct gt_naming *naming, uint32_t module, uint64_t pc);
+struct gt_named_pc gt_naming_at(struct gt_naming *naming, uint32_t module, uint64_t pc);
 
 /* Is there something to look names up in? */
 bool gt_naming_readable(struct gt_naming *naming, uint32_t module);

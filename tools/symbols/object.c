@@ -42,7 +42,7 @@ struct gt_object {
 	size_t symbol_count;
 	struct range *ranges; /* by start; made when .debug_aranges is silent */
 	size_t range_count;
-	struct gt_span
+	struct gt_code_range
 		cold; /* rest of the interpreter's evaluation function; libdwfl's addresses */
 	bool have_symbols, have_ranges;
 };
@@ -260,8 +260,8 @@ static void find_cold(struct gt_object *object)
 
 	for (size_t i = 0; elf && i < object->symbol_count; i++) {
 		const struct symbol *symbol = &object->symbols[i];
-		struct gt_span function = {symbol->address - bias,
-					   symbol->address - bias + symbol->size};
+		struct gt_code_range function = {symbol->address - bias,
+						 symbol->address - bias + symbol->size};
 
 		if (strcmp(symbol->name, GT_EVALUATION) == 0 &&
 		    gt_cold_part(elf, function, &object->cold)) {
@@ -321,9 +321,9 @@ static const char *symbol_at(struct gt_object *object, uint64_t address)
 		if (address - symbol->address < symbol->size && (symbol->sized || i == above))
 			return symbol->name;
 	}
-	return address - object->cold.start < object->cold.end - object->cold.start ? GT_EVALUATION
-		       ".cold"
-										    : NULL;
+	if (address - object->cold.start < object->cold.end - object->cold.start)
+		return GT_EVALUATION ".cold";
+	return NULL;
 }
 
 /* ---- lines --------------------------------------------------------------------------------- */

@@ -130,8 +130,8 @@ static int open_pickle(int fd, const char *path, struct gt_trace **ret, struct g
 	return rc;
 }
 
-int gt_open_part(const char *path, unsigned int flags, unsigned int part, unsigned int *ret_parts,
-		 struct gt_trace **ret, struct gt_error *err)
+int gt_open(const char *path, unsigned int flags, unsigned int part, unsigned int *ret_parts,
+	    struct gt_trace **ret, struct gt_error *err)
 {
 	int fd = gt_open_read(path), rc;
 
@@ -150,11 +150,4 @@ int gt_open_part(const char *path, unsigned int flags, unsigned int part, unsign
 	if (fd >= 0)
 		close(fd);
 	return rc;
-}
-
-int gt_open(const char *path, unsigned int flags, struct gt_trace **ret, struct gt_error *err)
-{
-	unsigned int parts;
-
-	return gt_open_part(path, flags, 1, &parts, ret, err);
 }

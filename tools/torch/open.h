@@ -13,10 +13,7 @@
  * As gt_trace_open. A database may hold the traces of several processes, parts from 1; every other file
  * is one.
  */
-int gt_open_part(const char *path, unsigned int flags, unsigned int part, unsigned int *ret_parts,
-		 struct gt_trace **ret, struct gt_error *err);
-
-/* The first part. */
-int gt_open(const char *path, unsigned int flags, struct gt_trace **ret, struct gt_error *err);
+int gt_open(const char *path, unsigned int flags, unsigned int part, unsigned int *ret_parts,
+	    struct gt_trace **ret, struct gt_error *err);
 
 #endif

@@ -13,7 +13,7 @@
 #define LARGE_PIECE ((uint64_t)20 << 20)
 #define MANY_PIECES ((uint64_t)1 << 20)
 
-struct gt_held *gt_held_find(const struct gt_start *start, uint64_t addr, enum gt_space space)
+static struct gt_held *held_find(const struct gt_start *start, uint64_t addr, enum gt_space space)
 {
 	const uint64_t key = GT_KEY(addr, space);
 	struct gt_held *held;
@@ -25,7 +25,7 @@ struct gt_held *gt_held_find(const struct gt_start *start, uint64_t addr, enum g
 static int add(struct gt_start *start, uint64_t addr, enum gt_space space,
 	       const struct gt_held *value)
 {
-	struct gt_held *held = gt_held_find(start, addr, space);
+	struct gt_held *held = held_find(start, addr, space);
 
 	if (held)
 		return 0;
@@ -99,7 +99,7 @@ static int add_segment(const struct gt_torch *torch, const struct gt_torch_segme
 static int undo_free(const struct gt_torch *torch, const struct gt_torch_event *event,
 		     struct gt_start *start)
 {
-	struct gt_held *held = gt_held_find(start, event->addr, GT_SPACE_TORCH);
+	struct gt_held *held = held_find(start, event->addr, GT_SPACE_TORCH);
 	struct gt_held value = {.size = gt_torch_round(&torch->settings, event->size),
 				.requested = event->size,
 				.stream = event->stream,
@@ -124,7 +124,7 @@ static void undo_map(struct gt_torch_event *event, struct gt_start *start)
 	uint64_t addr = event->addr;
 	struct gt_held *piece;
 
-	while (addr < end && (piece = gt_held_find(start, addr, GT_SPACE_MAPPING))) {
+	while (addr < end && (piece = held_find(start, addr, GT_SPACE_MAPPING))) {
 		addr += piece->size;
 		learn(event, piece);
 		take_away(start, piece);
@@ -133,7 +133,7 @@ static void undo_map(struct gt_torch_event *event, struct gt_start *start)
 
 static void undo_alloc(struct gt_torch_event *event, enum gt_space space, struct gt_start *start)
 {
-	struct gt_held *held = gt_held_find(start, event->addr, space);
+	struct gt_held *held = held_find(start, event->addr, space);
 
 	if (held)
 		learn(event, held);

@@ -28,8 +28,6 @@ struct gt_start {
 int gt_torch_rewind(struct gt_torch *torch, int device, struct gt_start *ret);
 void gt_start_clear(struct gt_start *start);
 
-struct gt_held *gt_held_find(const struct gt_start *start, uint64_t addr, enum gt_space space);
-
 /*
  * How torch maps a range of an expandable segment: in pieces of this size. So many pieces are made
  * as a file can be believed to have; then a range is one piece.

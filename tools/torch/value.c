@@ -13,7 +13,7 @@ static const char *const words[] = {
 #undef X
 };
 
-enum gt_word gt_word_of(struct gt_value *value)
+static enum gt_word word_of(struct gt_value *value)
 {
 	if (!gt_is(value, GT_VALUE_TEXT))
 		return 0;
@@ -33,7 +33,7 @@ struct gt_value *gt_at(const struct gt_values *values, const struct gt_value *di
 	if (!gt_is(dict, GT_VALUE_DICT))
 		return NULL;
 	for (size_t i = dict->count; i >= 2; i -= 2)
-		if (gt_word_of(gt_item(values, dict, i - 2)) == key)
+		if (word_of(gt_item(values, dict, i - 2)) == key)
 			return gt_item(values, dict, i - 1);
 	return NULL;
 }
@@ -63,5 +63,5 @@ bool gt_true_at(const struct gt_values *values, const struct gt_value *dict, enu
 enum gt_word gt_word_at(const struct gt_values *values, const struct gt_value *dict,
 			enum gt_word key)
 {
-	return gt_word_of(gt_at(values, dict, key));
+	return word_of(gt_at(values, dict, key));
 }

@@ -73,9 +73,6 @@ static inline struct gt_value *gt_item(const struct gt_values *values, const str
 	return &values->at[list->items[index]];
 }
 
-/* Of a text; 0 of what is none. */
-enum gt_word gt_word_of(struct gt_value *value);
-
 /* The value of a key, NULL = absent or no dict. Of two with one key the later counts. */
 struct gt_value *gt_at(const struct gt_values *values, const struct gt_value *dict,
 		       enum gt_word key);
