@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "cmd/cmd.h"
+#include "model/xalloc.h"
 
 #define FILES "TRACE|DIR..."
 #define ANY   SIZE_MAX
@@ -150,13 +151,11 @@ static const struct gt_command commands[] = {
 		.min_operands = 1,
 		.max_operands = ANY,
 		.summary = "two traces, or --from/--to within one",
-		.text = "Compares what was in use at the two peaks, or --at another moment. Rows "
-			"are\n"
-			"B - A and add up to the difference. Stacks of other checkouts, builds "
-			"and\n"
-			"versions are matched by function. Of one trace: the peaks in the windows\n"
-			"--from and --to (a step, a range), or with --at end their ends. Three\n"
-			"traces or more: see compare.",
+		.text = "Compares what was in use at the two peaks, or --at another moment.\n"
+			"Rows are B - A and add up to the difference. Stacks of other\n"
+			"checkouts, builds and versions are matched by function. Of one\n"
+			"trace: the peaks in the windows --from and --to (a step, a range),\n"
+			"or with --at end their ends. Three traces or more: see compare.",
 		.examples = "  gputrace diff old.gtrace new.gtrace\n"
 			    "  gputrace diff run.gtrace --from step:3 --to step:40\n"
 			    "  gputrace diff --fail-if-peak-grows 5% main.gtrace branch.gtrace\n",
@@ -169,12 +168,10 @@ static const struct gt_command commands[] = {
 		.min_operands = 0,
 		.max_operands = GT_PLAN_LIST,
 		.summary = "largest batch that fits, from one or two runs",
-		.text = "From runs with different batch sizes: bytes that do not depend on it, "
-			"bytes\n"
-			"per sample, the largest micro-batch for a card, accumulation for a "
-			"target.\n"
-			"Then what each technique would change, by formula. Without a trace:\n"
-			"--params, and --sample if it is known.",
+		.text = "From runs with different batch sizes: bytes that do not depend on\n"
+			"it, bytes per sample, the largest micro-batch for a card,\n"
+			"accumulation for a target. Then what each technique would change, by\n"
+			"formula. Without a trace: --params, and --sample if it is known.",
 		.examples =
 			"  gputrace plan b4.gtrace b8.gtrace --target 96\n"
 			"  gputrace plan run.gtrace --batch 8 --gpu 24GiB --layers 12\n"
@@ -238,11 +235,10 @@ static const struct gt_command commands[] = {
 		.max_operands = ANY,
 		.summary = "memory over time: a plot, or a table in a pipe",
 		.text = "Time is cut in slices; each shows the largest value in it, never the\n"
-			"mean, so the peak is always there. --all: one row per event. --range: "
-			"one\n"
-			"row per range with its peaks; >= where part of its history is gone. -o\n"
-			"with a name that ends in .svg, .png or .pdf draws it, also of steps, "
-			"diff.",
+			"mean, so the peak is always there. --all: one row per event.\n"
+			"--range: one row per range with its peaks; >= where part of its\n"
+			"history is gone. -o with a name that ends in .svg, .png or .pdf\n"
+			"draws it, also of steps, diff.",
 		.examples = "  gputrace timeline run.gtrace\n"
 			    "  gputrace timeline --format csv --points 500 run.gtrace > run.csv\n"
 			    "  gputrace timeline run.gtrace -o run.svg\n",
@@ -257,12 +253,10 @@ static const struct gt_command commands[] = {
 		.min_operands = 1,
 		.max_operands = ANY,
 		.summary = "a page to look at: one file, no network",
-		.text = "The answer, the timeline with who held what at any instant, stacks, "
-			"steps,\n"
-			"segments. Exact at the instants that it names; what was merged to fit "
-			"the\n"
-			"budget (default 5M) is said. Written to report.html unless -o names a "
-			"file.",
+		.text = "The answer, the timeline with who held what at any instant, stacks,\n"
+			"steps, segments. Exact at the instants that it names; what was\n"
+			"merged to fit the budget (default 5M) is said. Written to\n"
+			"report.html unless -o names a file.",
 		.examples = "  gputrace html run.gtrace\n"
 			    "  gputrace html traces/ -o ranks.html --strip-paths\n"
 			    "  gputrace html --diff old.gtrace new.gtrace -o diff.html\n",
@@ -349,11 +343,11 @@ static const struct gt_command commands[] = {
 		.min_operands = 0,
 		.max_operands = ANY,
 		.summary = "running processes: devices, rates, what grows (also: top)",
-		.text = "Cards, processes and the lines that hold memory, now. Without a name:\n"
-			"every recorded process of yours. The programs notice nothing: it reads\n"
-			"their traces. Ended ones stay, as exited or killed; --all also shows "
-			"those\n"
-			"that had ended before. json goes on, one answer a line, until all ended.",
+		.text = "Cards, processes and the lines that hold memory, now. Without a\n"
+			"name: every recorded process of yours. The programs notice nothing:\n"
+			"it reads their traces. Ended ones stay, as exited or killed; --all\n"
+			"also shows those that had ended before. json goes on, one answer a\n"
+			"line, until all ended.",
 		.examples = "  gputrace live\n"
 			    "  gputrace live 48213\n"
 			    "  gputrace live --once --sort growth --interval 200ms traces/\n"
@@ -392,8 +386,17 @@ static const struct gt_command commands[] = {
 	{
 		.name = "dump",
 		.rare = true,
-		.main = gt_cmd_dump,
+		.run = gt_cmd_dump,
+		.options = GT_OPT_DUMP | GT_OPT_FORMAT | GT_OPT_PARTIAL,
+		.operands = FILES,
+		.min_operands = 1,
+		.max_operands = ANY,
 		.summary = "raw events, definitions and lanes; --check: is the trace sound?",
+		.text = "The events of a trace in order, one a line, as text or json; with --defs\n"
+			"or --lanes those instead. --check, also of all traces in DIR, compares\n"
+			"what is stored with what it can be derived from.",
+		.examples = "  gputrace dump run.gtrace | grep mark\n"
+			    "  gputrace dump --check traces/\n",
 	},
 	{
 		.name = "doctor",
@@ -493,17 +496,13 @@ int gt_run_line(int argc, char **argv)
 /* Without a command the whole line belongs to summary: gputrace --format json FILE. */
 static int run_summary(int argc, char **argv)
 {
-	char **shifted = calloc((size_t)argc + 2, sizeof(*shifted));
+	char **line = gt_xcalloc((size_t)argc + 1, sizeof(*line));
 	int status;
 
-	if (!shifted)
-		return GT_EXIT_UNREADABLE;
-	memcpy(shifted + 1, argv, (size_t)argc * sizeof(*argv));
-	shifted[0] = argv[0];
-	shifted[1] = (char *)"summary";
-	memcpy(shifted + 2, argv + 1, (size_t)(argc - 1) * sizeof(*argv));
-	status = run_command(find_command("summary"), argc, shifted + 1);
-	free(shifted);
+	memcpy(line, argv, (size_t)argc * sizeof(*argv));
+	line[0] = (char *)"summary";
+	status = run_command(find_command(line[0]), argc, line);
+	free(line);
 	return status;
 }
 
@@ -522,8 +521,6 @@ int main(int argc, char **argv)
 	if (strcmp(argv[1], "--version") == 0)
 		return printf("gputrace %s, trace format %u\n", GT_TOOL_VERSION, GT_VERSION) < 0;
 	command = find_command(argv[1]);
-	if (command && command->main)
-		return command->main(argc - 1, argv + 1);
 	if (command)
 		return run_command(command, argc - 1, argv + 1);
 	if (argv[1][0] != '-' && !strpbrk(argv[1], "./") && access(argv[1], F_OK))

@@ -94,7 +94,7 @@ def resolution():
     expect(seen, "no function of the driver was asked for")
     not_hooked = [e["name"] for e in seen if not e["hooked"]]
     expect(not answer["unknown"] and not not_hooked, "unknown %r, not hooked %r" % (answer["unknown"], not_hooked))
-    return "driver %s, %d functions by %s" % (answer["driver_version"], len(seen), ", ".join(ways))
+    return "driver %s, %d functions by %s" % (answer["driver_version"] or "of unknown version", len(seen), ", ".join(ways))
 
 
 def driver_run():

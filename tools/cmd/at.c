@@ -51,8 +51,7 @@ static void close_view(struct view *view)
 	gt_state_clear(&view->state);
 }
 
-/* ---- text --------------------------------------------------------------------------------------
- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static const char *total_word(enum gt_total total)
 {
@@ -83,9 +82,10 @@ static void print_answer(struct gt_out *out, const struct gt_args *args, const s
 	free(where);
 }
 
-static void print_context(struct gt_out *out, const struct view *view)
+static void print_context(struct gt_out *out, const struct gt_args *args, const struct view *view)
 {
 	const struct gt_state *state = &view->state;
+	const bool behind = args->at.kind == GT_WHEN_TIME && args->at.us > state->trace->last_us;
 	const struct gt_trace *trace = state->trace;
 	char device[GT_DEVICE_TEXT], pid[GT_PID_TEXT], size[GT_SIZE_TEXT];
 	char *held = state->blocks_known
@@ -96,7 +96,9 @@ static void print_context(struct gt_out *out, const struct view *view)
 	gt_line(out, GT_PLAIN, "%s   %s   %.3f s%s%s",
 		gt_device_text(view->place->lane->device, device), gt_pid_text(trace, pid),
 		(double)state->us / 1e6, held,
-		state->teardown ? "   (after exit handlers: the history starts later)" : "");
+		state->teardown ? "   (after exit handlers: the history starts later)"
+		: behind	? "   (the last event: the trace ends before that time)"
+				: "");
 	free(held);
 }
 
@@ -155,7 +157,7 @@ static void print_text(struct gt_out *out, const struct gt_args *args, const str
 	const size_t other_lines = 4 + gt_loss_lines(trace) + !!others + !!asked_of(view);
 
 	print_answer(out, args, view);
-	print_context(out, view);
+	print_context(out, args, view);
 	if (view->rows.count && args->tree)
 		gt_print_tree(out, args, view->place, &view->state, other_lines);
 	else if (view->rows.count)
@@ -227,8 +229,7 @@ static int csv(struct gt_out *out, const struct gt_args *args, const struct gt_p
 	return status;
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------
- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static json_t *json_device(const struct view *view)
 {

@@ -52,6 +52,7 @@ enum {
 	GT_OPT_EXPORT = 1 << 28,
 	GT_OPT_WATCH = 1 << 29,
 	GT_OPT_LIVE = 1 << 30,
+	GT_OPT_DUMP = 1u << 31,
 };
 
 /* Those of every command that prints a table. */
@@ -105,7 +106,8 @@ struct gt_args {
 	unsigned long nth; /* line of errors; 0 = not given */
 	long rank;	   /* -1 = all */
 	struct gt_plan_args plan;
-	bool strip, diff; /* html */
+	bool strip, diff;	 /* html */
+	bool defs, lanes, check; /* dump */
 	char **operands;
 	size_t operand_count;
 };
@@ -113,7 +115,6 @@ struct gt_args {
 struct gt_command {
 	const char *name;
 	int (*run)(struct gt_args *args);
-	int (*main)(int argc, char **argv); /* instead of run: parses for itself */
 	unsigned int options;
 	const char *operands; /* in usage */
 	size_t min_operands, max_operands;
@@ -148,7 +149,7 @@ int gt_cmd_metrics(struct gt_args *args);
 int gt_cmd_mcp(struct gt_args *args);
 int gt_cmd_live(struct gt_args *args);
 int gt_cmd_doctor(struct gt_args *args);
-int gt_cmd_dump(int argc, char **argv);
+int gt_cmd_dump(struct gt_args *args);
 
 /* Options and operands behind the command's name. -1: go on; else the exit status. */
 int gt_parse_args(const struct gt_command *command, int argc, char **argv, struct gt_args *ret);
@@ -158,8 +159,6 @@ int gt_parse_when(const char *text, struct gt_when *ret);
 
 /* main.c: a command line as if it had been typed, behind "gputrace". Returns the exit status. */
 int gt_run_line(int argc, char **argv);
-
-void gt_print_help(const struct gt_command *command);
 
 /* One line on standard error behind "gputrace: "; returns status. */
 int gt_message(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));

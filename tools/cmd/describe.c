@@ -93,6 +93,25 @@ char *gt_fitting(const struct gt_out *out, const char *text, size_t other_column
 	return copy;
 }
 
+char *gt_where_fitting(const struct gt_out *out, struct gt_input *input,
+		       const struct gt_site_def *site, size_t other_columns)
+{
+	struct gt_label label;
+	const char *slash;
+	char *text;
+
+	gt_label_make(gt_input_symbols(input), input->trace, site, GT_STREAM_UNKNOWN, GT_BY_LINE,
+		      &label);
+	text = gt_fitting(out, label.text, other_columns);
+	slash = strrchr(label.file, '/');
+	if (strcmp(text, label.text) != 0 && label.line) {
+		free(text);
+		text = gt_xasprintf("%s:%d", slash ? slash + 1 : label.file, label.line);
+	}
+	gt_label_clear(&label);
+	return text;
+}
+
 const char *gt_pid_text(const struct gt_trace *trace, char buffer[GT_PID_TEXT])
 {
 	if (!trace->header.pid)
@@ -145,8 +164,7 @@ const char *gt_rows_level(const struct gt_rows *rows)
 	return torch && driver ? "torch and driver" : torch ? "torch" : "driver";
 }
 
-/* ---- what is missing ---------------------------------------------------------------------------
- */
+/* ---- what is missing ------------------------------------------------------------------------- */
 
 uint64_t gt_lost_events(const struct gt_trace *trace)
 {
@@ -253,8 +271,7 @@ size_t gt_loss_lines(const struct gt_trace *trace)
 	return lines;
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------
- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static json_t *json_frame(const struct gt_frame *frame)
 {
@@ -289,7 +306,7 @@ json_t *gt_json_where(const struct gt_label *label)
 			 gt_json_name(label->function));
 }
 
-json_t *gt_json_stream(int32_t stream)
+static json_t *json_stream(int32_t stream)
 {
 	return gt_json_number((uint64_t)(stream < 0 ? 0 : stream), stream >= 0);
 }
@@ -386,7 +403,7 @@ json_t *gt_json_holder(struct gt_input *input, const struct gt_trace_lane *lane,
 			 "requested", gt_json_number(requested, asked), "pool",
 			 json_pool(input->trace, row), "level", row->torch ? "torch" : "driver",
 			 "owner", gt_json_name(row->label.owner), "category",
-			 gt_json_category(row->category), "stream", gt_json_stream(row->stream),
-			 "key", gt_json_name(row->label.text), "frames",
+			 gt_json_category(row->category), "stream", json_stream(row->stream), "key",
+			 gt_json_name(row->label.text), "frames",
 			 holder_frames(input, row->named, by));
 }

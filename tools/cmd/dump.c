@@ -3,33 +3,17 @@
  * gputrace dump: what is in the file, one line each, nothing interpreted. JSON lines have all
  * fields, always, in the order of this file; text is for the eye.
  */
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include "cmd/cmd.h"
 #include "cmd/dump.h"
-#include "read/trace.h"
-#include "torch/open.h"
+#include "cmd/session.h"
+#include "model/xalloc.h"
 
 struct dump {
 	const struct gt_trace *trace;
 	bool json;
 };
-
-static const char usage[] =
-	"Usage: gputrace dump [--defs|--lanes|--check] [--partial]\n"
-	"                     [--format text|json] TRACE\n"
-	"Prints the events of a trace in order; with --defs or --lanes, those instead.\n"
-	"  --defs       what numbers of events stand for: modules, frames, sites\n"
-	"  --lanes      after the last event: counters, live blocks, totals of sites\n"
-	"  --check      compare what is stored with what it can be derived from\n"
-	"               (exit 1 if they differ)\n"
-	"  --partial    read what is there of a cut or damaged file\n"
-	"Examples:\n"
-	"  gputrace dump run.gtrace | grep mark\n"
-	"  gputrace dump --check run.gtrace\n";
 
 /* ---- events --------------------------------------------------------------------------------- */
 
@@ -74,19 +58,19 @@ static void event_text(const struct gt_trace *trace, const struct gt_event *e)
 	putchar('\n');
 }
 
-static int dump_events(const struct dump *d, struct gt_error *err)
+static int dump_events(const struct dump *d)
 {
-	struct gt_merge *merge = gt_merge_new(d->trace);
+	struct gt_merge *merge = gt_xchecked(gt_merge_new(d->trace));
 	const struct gt_event *event;
+	struct gt_error err = {0};
 
-	err->status = 0;
-	while (merge && (event = gt_merge_next(merge, err)))
+	while ((event = gt_merge_next(merge, &err)))
 		if (d->json)
 			event_json(event);
 		else
 			event_text(d->trace, event);
 	gt_merge_free(merge);
-	return merge && !err->status ? 0 : -1;
+	return err.status ? gt_message_error(&err) : GT_EXIT_FINE;
 }
 
 /* ---- lanes ---------------------------------------------------------------------------------- */
@@ -188,93 +172,61 @@ static void say_difference(void *ctx, const char *line)
 {
 	const struct dump *d = ctx;
 
-	fprintf(stderr, "gputrace: %s: %s\n", d->trace->path, line);
+	gt_message(GT_EXIT_CHECK, "%s: %s", d->trace->path, line);
 }
 
 static int check(struct dump *d)
 {
 	size_t differences = gt_trace_check(d->trace, true, say_difference, d);
 
-	if (differences) {
-		fprintf(stderr, "gputrace: %s: %zu differences\n", d->trace->path, differences);
-		return 1;
-	}
+	if (differences)
+		return gt_message(GT_EXIT_CHECK, "%s: %zu differences", d->trace->path,
+				  differences);
 	printf("%s: sound: %zu lane%s, what can be derived equals what is stored\n", d->trace->path,
 	       d->trace->lane_count, d->trace->lane_count == 1 ? "" : "s");
 	return 0;
 }
 
-enum { OPT_DEFS = 256, OPT_LANES, OPT_CHECK, OPT_PARTIAL, OPT_FORMAT, OPT_HELP };
-
-struct choice {
-	bool defs, lanes, check, help;
-	unsigned int flags;
-};
-
-/* False: usage. */
-static bool parse(int argc, char **argv, struct choice *c, struct dump *d)
+static int run(struct dump *d, const struct gt_args *args)
 {
-	static const struct option options[] = {
-		{"defs", no_argument, NULL, OPT_DEFS},
-		{"lanes", no_argument, NULL, OPT_LANES},
-		{"check", no_argument, NULL, OPT_CHECK},
-		{"partial", no_argument, NULL, OPT_PARTIAL},
-		{"format", required_argument, NULL, OPT_FORMAT},
-		{"help", no_argument, NULL, OPT_HELP},
-		{0},
-	};
-	int o;
-
-	while ((o = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		c->defs |= o == OPT_DEFS;
-		c->lanes |= o == OPT_LANES;
-		c->check |= o == OPT_CHECK;
-		if (o == OPT_PARTIAL)
-			c->flags |= GT_OPEN_PARTIAL;
-		if (o == OPT_FORMAT)
-			d->json = !strcmp(optarg, "json");
-		c->help |= o == OPT_HELP;
-		if (o == '?' || (o == OPT_FORMAT && !d->json && strcmp(optarg, "text")))
-			return false;
-	}
-	return c->help || optind == argc - 1;
-}
-
-static int run(struct dump *d, const struct choice *c, struct gt_error *err)
-{
-	if (c->check)
+	if (args->check)
 		return check(d);
-	if (c->defs)
+	if (args->defs)
 		gt_dump_defs(d->trace, d->json);
-	if (c->lanes)
+	if (args->lanes)
 		dump_lanes(d);
-	if (!c->defs && !c->lanes && dump_events(d, err)) {
-		fprintf(stderr, "gputrace: %s\n", err->status ? err->text : "not enough memory");
-		return 3;
-	}
-	return 0;
+	return args->defs || args->lanes ? GT_EXIT_FINE : dump_events(d);
 }
 
-int gt_cmd_dump(int argc, char **argv)
+/* Lines do not say of which trace they are: more than one at a time can only be checked. */
+static int run_all(const struct gt_args *args, const struct gt_session *session)
 {
-	struct gt_trace *trace = NULL;
-	struct gt_error err = {0};
-	struct choice choice = {0};
-	struct dump d = {0};
+	int status = GT_EXIT_FINE;
+
+	if (session->count > 1 && !args->check)
+		return gt_message(GT_EXIT_USAGE,
+				  "dump: %zu traces given: name one, or --check them all",
+				  session->count);
+	for (size_t i = 0; i < session->count; i++) {
+		struct dump d = {session->inputs[i].trace, args->format == GT_FORMAT_JSON};
+		int one = run(&d, args);
+
+		status = one ? one : status;
+	}
+	return status;
+}
+
+int gt_cmd_dump(struct gt_args *args)
+{
+	struct gt_session session;
 	int status;
 
-	if (!parse(argc, argv, &choice, &d)) {
-		fputs(usage, stderr);
-		return 2;
-	}
-	if (choice.help)
-		return fputs(usage, stdout) < 0;
-	if (gt_open(argv[optind], choice.flags, &trace, &err)) {
-		fprintf(stderr, "gputrace: %s\n", err.text);
-		return err.status;
-	}
-	d.trace = trace;
-	status = run(&d, &choice, &err);
-	gt_trace_close(trace);
+	if (args->format != GT_FORMAT_TEXT && args->format != GT_FORMAT_JSON)
+		return gt_message(GT_EXIT_USAGE, "dump: there is text and json");
+	status = gt_session_open(args, &session);
+	if (status)
+		return status;
+	status = run_all(args, &session);
+	gt_session_close(&session);
 	return status;
 }

@@ -49,9 +49,8 @@ struct gt_suspicion gt_suspect(const struct gt_growth *growth, const struct gt_g
 		return (struct gt_suspicion){"optimizer-again",
 					     "an optimizer makes state again and again"};
 	if (bits & GT_IN_CALL && with_pattern(growth, grower->pattern) > 1)
-		return (struct gt_suspicion){
-			"kept-graph",
-			"forward with gradients on, no backward() after it: the graph is kept"};
+		return (struct gt_suspicion){"kept-graph", "each step's graph is kept, by a loss "
+							   "or an output that is held undetached"};
 	if (bits & GT_IN_CALL)
 		return (struct gt_suspicion){"kept-outputs",
 					     "one output of a module is kept for each step"};
@@ -178,9 +177,20 @@ static void add_row(struct gt_table *table, struct gt_input *input, const struct
 	free(text);
 }
 
+/* Slopes are what is read here: as MiB where none of them would be rounded to nothing much. */
+static enum gt_unit unit_of(const struct gt_growth *growth)
+{
+	double least = growth->slope;
+
+	for (size_t i = 0; i < growth->count; i++)
+		if (growth->growers[i].kind != GT_GROWTH_CACHE && growth->growers[i].slope < least)
+			least = growth->growers[i].slope;
+	return least >= 4 << 20 ? GT_UNIT_MIB : gt_unit_for(growth->bytes);
+}
+
 static void print_table(struct gt_out *out, struct gt_input *input, const struct gt_growth *growth)
 {
-	const enum gt_unit unit = gt_unit_for(growth->bytes);
+	const enum gt_unit unit = unit_of(growth);
 	const bool kib = unit == GT_UNIT_KIB;
 	const struct gt_field fields[] = {
 		{"site", "Kept over step ends, by your lines", GT_FIELD_TEXT, GT_SHOW_ALWAYS},

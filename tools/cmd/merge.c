@@ -123,9 +123,8 @@ static int refuse(const struct gt_session *session, const struct sums *sums)
 
 static void report(const char *path, const struct sums *sums)
 {
-	printf("%s: %llu of the snapshot's %llu events matched, and %llu of %llu blocks and "
-	       "segments "
-	       "older than them\n",
+	printf("%s: %llu of the snapshot's %llu events matched, and %llu of %llu blocks "
+	       "and segments older than them\n",
 	       path, (unsigned long long)sums->matched, (unsigned long long)sums->snapshot,
 	       (unsigned long long)sums->older, (unsigned long long)sums->held);
 	printf("alone: %llu events of the snapshot, %llu of the trace's %llu\n",

@@ -184,7 +184,7 @@ static int64_t in_unit(const struct failure *failure, uint64_t bytes)
 
 static void print_answer(struct gt_out *out, const struct failure *failure)
 {
-	char *lack, *asked, *whole, *where;
+	char *lack, *asked, *where;
 
 	if (gt_print_verdict(out, failure->input, failure->report, &failure->verdict,
 			     &failure->joint, unit_of(failure)))
@@ -195,12 +195,10 @@ static void print_answer(struct gt_out *out, const struct failure *failure)
 	asked = gt_xasprintf("asked %lld %s%s",
 			     (long long)in_unit(failure, gt_report_asked(failure->report)),
 			     gt_unit_name(unit_of(failure)), lack);
-	whole = gt_where_text(failure->input, failure->site);
-	where = gt_fitting(out, whole, strlen("Out of memory:  .") + strlen(asked));
-
+	where = gt_where_fitting(out, failure->input, failure->site,
+				 strlen("Out of memory:  .") + strlen(asked));
 	gt_line(out, GT_RED_BOLD, "Out of memory: %s %s.", where, asked);
 	free(where);
-	free(whole);
 	free(asked);
 	free(lack);
 }
@@ -235,15 +233,13 @@ static char *free_text(const struct failure *failure)
 /* The line that asked; the first line says it already where no cause is named. */
 static char *asker_text(struct gt_out *out, const struct failure *failure, size_t other_columns)
 {
-	char *whole, *fitting, *text;
+	char *where, *text;
 
 	if (failure->verdict.cause == GT_CAUSE_NONE)
 		return gt_xstrdup("");
-	whole = gt_where_text(failure->input, failure->site);
-	fitting = gt_fitting(out, whole, other_columns);
-	text = gt_xasprintf("   %s", fitting);
-	free(fitting);
-	free(whole);
+	where = gt_where_fitting(out, failure->input, failure->site, other_columns);
+	text = gt_xasprintf("   %s", where);
+	free(where);
 	return text;
 }
 
@@ -257,6 +253,10 @@ static void print_moment(struct gt_out *out, const struct failure *failure)
 				   end_text(failure));
 	char *asker = asker_text(out, failure, strlen(before) + strlen(after) + 3);
 
+	/* On a narrow screen the first word says how it ended. */
+	if (out->terminal && !out->all &&
+	    strlen(before) + strlen(asker) + strlen(after) > out->width)
+		after[strcspn(after, ":")] = 0;
 	gt_line(out, GT_PLAIN, "%s%s%s", before, asker, after);
 	free(asker);
 	free(after);

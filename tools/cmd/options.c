@@ -10,8 +10,10 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "export/export.h"
 #include "live/live.h"
 #include "model/answers.h"
@@ -26,7 +28,10 @@ struct option_row {
 	const char *value; /* NULL = a switch */
 	const char *help;
 	int (*parse)(struct gt_args *args, const char *value); /* 0, or -1 */
+	size_t field;					       /* without parse: set to true */
 };
+/* A switch, of a bool in gt_args. */
+#define SETS(name) .field = offsetof(struct gt_args, name)
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
@@ -68,13 +73,6 @@ static int parse_level(struct gt_args *args, const char *value)
 	return 0;
 }
 
-static int parse_all(struct gt_args *args, const char *value)
-{
-	(void)value;
-	args->all = true;
-	return 0;
-}
-
 static int parse_output(struct gt_args *args, const char *value)
 {
 	args->output = value;
@@ -97,13 +95,6 @@ static int parse_mine(struct gt_args *args, const char *value)
 static int parse_for(struct gt_args *args, const char *value)
 {
 	return gt_parse_size(value, &args->wanted) || !args->wanted ? -1 : 0;
-}
-
-static int parse_partial(struct gt_args *args, const char *value)
-{
-	(void)value;
-	args->partial = true;
-	return 0;
 }
 
 static int parse_by(struct gt_args *args, const char *value)
@@ -241,13 +232,6 @@ static int parse_frames(struct gt_args *args, const char *value)
 	return found < 0 ? -1 : 0;
 }
 
-static int parse_remedies(struct gt_args *args, const char *value)
-{
-	(void)value;
-	args->remedies = true;
-	return 0;
-}
-
 static int parse_nth(struct gt_args *args, const char *value)
 {
 	long nth;
@@ -271,24 +255,10 @@ static int parse_full(struct gt_args *args, const char *value)
 	return 0;
 }
 
-static int parse_torch(struct gt_args *args, const char *value)
-{
-	(void)value;
-	args->torch = true;
-	return 0;
-}
-
 static int parse_watch(struct gt_args *args, const char *value)
 {
 	args->watch = value;
 	return *value ? 0 : -1;
-}
-
-static int parse_once(struct gt_args *args, const char *value)
-{
-	(void)value;
-	args->once = true;
-	return 0;
 }
 
 static int parse_sort(struct gt_args *args, const char *value)
@@ -314,34 +284,6 @@ static int parse_exported(struct gt_args *args, const char *value)
 {
 	args->exported = value;
 	return *value ? 0 : -1;
-}
-
-static int parse_tree(struct gt_args *args, const char *value)
-{
-	(void)value;
-	args->tree = true;
-	return 0;
-}
-
-static int parse_strip(struct gt_args *args, const char *value)
-{
-	(void)value;
-	args->strip = true;
-	return 0;
-}
-
-static int parse_diff(struct gt_args *args, const char *value)
-{
-	(void)value;
-	args->diff = true;
-	return 0;
-}
-
-static int parse_pack(struct gt_args *args, const char *value)
-{
-	(void)value;
-	args->pack = true;
-	return 0;
 }
 
 /* ---- of plan ---- */
@@ -459,77 +401,134 @@ static int parse_debuginfod(struct gt_args *args, const char *value)
 
 static const struct option_row options[] = {
 	{GT_OPT_BY, "by", 0, "KEY",
-	 "line|function|inside|stack|site|owner|stream|level|category|step|phase", parse_by},
-	{GT_OPT_AT, "at", 0, "WHEN", "peak, oom, end, a time like 2.75s or a mark", parse_at},
+	 "line|function|inside|stack|site|owner|stream|level|category|step|phase",
+	 .parse = parse_by},
+	{GT_OPT_AT, "at", 0, "WHEN", "peak, oom, end, a time like 2.75s or a mark",
+	 .parse = parse_at},
 	{GT_OPT_FAIL, "fail-if-peak-grows", 0, "N%|SIZE", "exit 1 if B's peak is higher by more",
-	 parse_fail},
+	 .parse = parse_fail},
 	{GT_OPT_POINTS, "points", 0, "N", "slices of time in the table (default 1000)",
-	 parse_points},
+	 .parse = parse_points},
 	{GT_OPT_FROM, "from", 0, "WHEN", "begin there: a time, a mark, a range or step:N",
-	 parse_from},
-	{GT_OPT_TO, "to", 0, "WHEN", "end there (of a range or step: its end)", parse_to},
+	 .parse = parse_from},
+	{GT_OPT_TO, "to", 0, "WHEN", "end there (of a range or step: its end)", .parse = parse_to},
 	{GT_OPT_RANGE, "range", 0, "NAME", "only in ranges of this name; * and ? match any, step",
-	 parse_range},
-	{GT_OPT_BUDGET, "budget", 0, "SIZE", "largest file to write", parse_budget},
+	 .parse = parse_range},
+	{GT_OPT_BUDGET, "budget", 0, "SIZE", "largest file to write", .parse = parse_budget},
 	{GT_OPT_DIR, "dir", 0, "DIR", "where the traces go, made if need be (default: here)",
-	 parse_dir},
-	{GT_OPT_RING, "ring", 0, "SIZE", "history kept per process (default 256M)", parse_ring},
+	 .parse = parse_dir},
+	{GT_OPT_RING, "ring", 0, "SIZE", "history kept per process (default 256M)",
+	 .parse = parse_ring},
 	{GT_OPT_STACKS, "stacks", 0, "KIND", "both (default), native, python or none",
-	 parse_stacks},
-	{GT_OPT_FOR, "for", 0, "SIZE", "is there room for a request of SIZE", parse_for},
+	 .parse = parse_stacks},
+	{GT_OPT_FOR, "for", 0, "SIZE", "is there room for a request of SIZE", .parse = parse_for},
 	{GT_OPT_WHY, "why", 0, "ADDRESS|LINE", "the rule and the evidence of a block's category",
-	 parse_why},
+	 .parse = parse_why},
 	{GT_OPT_PLAN, "gpu", 0, "SIZE", "memory of the card (default: that of the trace)",
-	 parse_gpu},
-	{GT_OPT_PLAN, "target", 0, "N", "batch to make up of micro-batches", parse_target},
-	{GT_OPT_PLAN, "reserve", 0, "SIZE", "left free for all else (default 1G)", parse_reserve},
+	 .parse = parse_gpu},
+	{GT_OPT_PLAN, "target", 0, "N", "batch to make up of micro-batches", .parse = parse_target},
+	{GT_OPT_PLAN, "reserve", 0, "SIZE", "left free for all else (default 1G)",
+	 .parse = parse_reserve},
 	{GT_OPT_PLAN, "batch", 0, "N[,M...]", "batch sizes of the traces, in their order",
-	 parse_batch},
-	{GT_OPT_PLAN, "params", 0, "N", "parameters of the model: 350M, 7B", parse_params},
+	 .parse = parse_batch},
+	{GT_OPT_PLAN, "params", 0, "N", "parameters of the model: 350M, 7B", .parse = parse_params},
 	{GT_OPT_PLAN, "sample", 0, "SIZE[,SIZE...]", "bytes per sample, with --params",
-	 parse_sample},
+	 .parse = parse_sample},
 	{GT_OPT_PLAN, "layers", 0, "N", "equal layers: for checkpointing, LoRA, sharding",
-	 parse_layers},
-	{GT_OPT_PLAN, "rank", 0, "R", "rank of LoRA's adapters", parse_rank},
-	{GT_OPT_PLAN, "gpus", 0, "N", "cards to shard over (default 2)", parse_gpus},
+	 .parse = parse_layers},
+	{GT_OPT_PLAN, "rank", 0, "R", "rank of LoRA's adapters", .parse = parse_rank},
+	{GT_OPT_PLAN, "gpus", 0, "N", "cards to shard over (default 2)", .parse = parse_gpus},
 	{GT_OPT_REMEDIES, "remedies", 0, NULL, "every remedy tried, with its formula",
-	 parse_remedies},
-	{GT_OPT_NTH, "nth", 0, "N", "explain line N of \"gputrace errors\" instead", parse_nth},
+	 SETS(remedies)},
+	{GT_OPT_NTH, "nth", 0, "N", "explain line N of \"gputrace errors\" instead",
+	 .parse = parse_nth},
 	{GT_OPT_PACK, "pack", 0, NULL, "put names and sources into the traces at the end",
-	 parse_pack},
-	{GT_OPT_PAGE, "diff", 0, NULL, "compare two traces on one page: A B", parse_diff},
+	 SETS(pack)},
+	{GT_OPT_PAGE, "diff", 0, NULL, "compare two traces on one page: A B", SETS(diff)},
 	{GT_OPT_PAGE, "strip-paths", 0, NULL, "no folders: for files that are mailed around",
-	 parse_strip},
-	{GT_OPT_TORCH, "torch", 0, NULL, "the table of torch.cuda.memory_summary()", parse_torch},
+	 SETS(strip)},
+	{GT_OPT_TORCH, "torch", 0, NULL, "the table of torch.cuda.memory_summary()", SETS(torch)},
 	{GT_OPT_TREE, "tree", 0, NULL, "the calls that lead to the memory, outermost first",
-	 parse_tree},
-	{GT_OPT_FRAMES, "frames", 0, "KIND", "merged (default), native or python", parse_frames},
-	{GT_OPT_FRAMES, "full", 0, NULL, "show the frames of libraries too", parse_full},
-	{GT_OPT_TABLE, "debuginfod", 0, NULL, "ask $DEBUGINFOD_URLS for debug information",
-	 parse_debuginfod},
+	 SETS(tree)},
+	{GT_OPT_FRAMES, "frames", 0, "KIND", "merged (default), native or python",
+	 .parse = parse_frames},
+	{GT_OPT_FRAMES, "full", 0, NULL, "show the frames of libraries too", .parse = parse_full},
+	{GT_OPT_OUTPUT, "debuginfod", 0, NULL, "ask $DEBUGINFOD_URLS for debug information",
+	 .parse = parse_debuginfod},
 	{GT_OPT_LEVEL, "level", 0, "LEVEL",
-	 "torch (its blocks) or driver (default: what is in use)", parse_level},
+	 "torch (its blocks) or driver (default: what is in use)", .parse = parse_level},
 	{GT_OPT_DEVICE, "device", 'd', "N", "only this GPU, as the program numbers it",
-	 parse_device},
+	 .parse = parse_device},
 	{GT_OPT_DEVICE, "mine", 0, "GLOB", "which Python files are yours (src/*, */lib/mine/*)",
-	 parse_mine},
-	{GT_OPT_RANK, "rank", 0, "N", "only the processes with RANK=N", parse_only_rank},
+	 .parse = parse_mine},
+	{GT_OPT_RANK, "rank", 0, "N", "only the processes with RANK=N", .parse = parse_only_rank},
 	{GT_OPT_WATCH, "watch", 0, "DIR", "go on, with the traces that come and go in DIR",
-	 parse_watch},
-	{GT_OPT_WATCH, "every", 0, "TIME", "pause between two looks (default 15s)", parse_every},
+	 .parse = parse_watch},
+	{GT_OPT_WATCH, "every", 0, "TIME", "pause between two looks (default 15s)",
+	 .parse = parse_every},
 	{GT_OPT_LIVE, "interval", 0, "TIME", "between two looks (default 1s, at least 100ms)",
-	 parse_every},
-	{GT_OPT_LIVE, "sort", 0, "KEY", "bytes|growth|blocks|allocs", parse_sort},
+	 .parse = parse_every},
+	{GT_OPT_LIVE, "sort", 0, "KEY", "bytes|growth|blocks|allocs", .parse = parse_sort},
 	{GT_OPT_LIVE, "once", 0, NULL, "print what two looks show (by growth: 16), and end",
-	 parse_once},
-	{GT_OPT_EXPORT, "format", 'f', "FORMAT", &gt_export_names[1], parse_exported},
-	{GT_OPT_FORMAT, "format", 'f', "FORMAT", "text (default), json, csv or md", parse_format},
-	{GT_OPT_ALL, "all", 'a', NULL, "never cut the answer to the screen", parse_all},
-	{GT_OPT_OUTPUT, "output", 'o', "FILE", "write there", parse_output},
-	{GT_OPT_PARTIAL, "partial", 0, NULL, "read what is whole of a cut file", parse_partial},
+	 SETS(once)},
+	{GT_OPT_EXPORT, "format", 'f', "FORMAT", &gt_export_names[1], .parse = parse_exported},
+	{GT_OPT_DUMP, "defs", 0, NULL, "what the numbers stand for: modules, frames, sites",
+	 SETS(defs)},
+	{GT_OPT_DUMP, "lanes", 0, NULL, "after the last event: counters, live blocks, sites",
+	 SETS(lanes)},
+	{GT_OPT_DUMP, "check", 0, NULL, "is the trace sound? exit 1 if it is not", SETS(check)},
+	{GT_OPT_FORMAT, "format", 'f', "FORMAT", "text (default), json, csv or md",
+	 .parse = parse_format},
+	{GT_OPT_ALL, "all", 'a', NULL, "never cut the answer to the screen", SETS(all)},
+	{GT_OPT_OUTPUT, "output", 'o', "FILE", "write there", .parse = parse_output},
+	{GT_OPT_PARTIAL, "partial", 0, NULL, "read what is whole of a cut file", SETS(partial)},
 };
 
-#define OPTIONS	  (sizeof(options) / sizeof(options[0]))
+#define OPTIONS (sizeof(options) / sizeof(options[0]))
+
+/* ---- help ------------------------------------------------------------------------------------ */
+
+#define HELP_COLUMNS 54
+
+/* In the columns behind the options' names; a list of values is broken behind a bar. */
+__attribute__((nonnull)) static void print_help_text(const char *text)
+{
+	while (strlen(text) > HELP_COLUMNS) {
+		const char *end = memrchr(text, '|', HELP_COLUMNS);
+
+		if (!end)
+			break;
+		printf("%.*s\n%26s", (int)(end + 1 - text), text, "");
+		text = end + 1;
+	}
+	puts(text);
+}
+
+static void print_option(const struct option_row *row)
+{
+	char letter[8] = "    ", left[64];
+
+	if (row->letter)
+		snprintf(letter, sizeof(letter), "-%c, ", row->letter);
+	snprintf(left, sizeof(left), "%s--%s%s%s", letter, row->name, row->value ? " " : "",
+		 row->value ? row->value : "");
+	printf(strlen(left) > 22 ? "  %s\n%26s" : "  %-22s  ", left, "");
+	print_help_text(row->help);
+}
+
+static void print_help(const struct gt_command *command)
+{
+	printf("gputrace %s - %s\nUsage: gputrace %s%s%s%s\n%s\n", command->name, command->summary,
+	       command->name, command->options ? " [OPTIONS]" : "", *command->operands ? " " : "",
+	       command->operands, command->text);
+	for (size_t i = 0; i < OPTIONS; i++)
+		if (command->options & options[i].bit)
+			print_option(&options[i]);
+	printf("Examples:\n%s", command->examples);
+}
+
+/* ---- the parser ------------------------------------------------------------------------------ */
+
 #define LONG_BASE 256 /* getopt values of options without a letter */
 
 static void make_getopt(const struct gt_command *command, struct option *longs, char *shorts)
@@ -579,23 +578,39 @@ static int bad_option(const struct gt_command *command, int value, char **argv)
 			  given, command->name);
 }
 
-static int take_option(const struct gt_command *command, int value, struct gt_args *args)
+struct taken { /* the last value of an option that is a file's name */
+	const struct option_row *row;
+	const char *path;
+};
+
+static int take_option(const struct gt_command *command, int value, struct gt_args *args,
+		       struct taken *taken)
 {
 	const struct option_row *row = row_of(command, value);
 
-	if (row->parse(args, optarg) == 0)
+	if (row->value && !access(optarg, F_OK))
+		*taken = (struct taken){row, optarg};
+	if (!row->parse)
+		*(bool *)((char *)args + row->field) = true;
+	if (!row->parse || row->parse(args, optarg) == 0)
 		return -1;
 	return gt_message(GT_EXIT_USAGE, "%s: --%s %s: not understood; %s: %s", command->name,
 			  row->name, optarg, row->value, row->help);
 }
 
-static int check_operands(const struct gt_args *args)
+/* Where one operand is missing, the option before it may have taken it. */
+static int check_operands(const struct gt_args *args, const struct taken *taken)
 {
 	const struct gt_command *command = args->command;
 
 	if (args->operand_count >= command->min_operands &&
 	    args->operand_count <= command->max_operands)
 		return -1;
+	if (args->operand_count < command->min_operands && taken->path)
+		return gt_message(GT_EXIT_USAGE,
+				  "%s: --%s took %s as its %s; usage: gputrace %s %s",
+				  command->name, taken->row->name, taken->path, taken->row->value,
+				  command->name, command->operands);
 	return gt_message(GT_EXIT_USAGE, "%s: usage: gputrace %s %s", command->name, command->name,
 			  command->operands);
 }
@@ -605,6 +620,7 @@ static int parse(const struct gt_command *command, int argc, char **argv, struct
 {
 	struct option longs[OPTIONS + 2];
 	char shorts[3 + 2 * OPTIONS + 2];
+	struct taken taken = {0};
 	int value, status;
 
 	make_getopt(command, longs, shorts);
@@ -616,17 +632,17 @@ static int parse(const struct gt_command *command, int argc, char **argv, struct
 			continue;
 		}
 		if (value == 'h') {
-			gt_print_help(command);
+			print_help(command);
 			return GT_EXIT_FINE;
 		}
 		status = value == ':' || value == '?' ? bad_option(command, value, argv)
-						      : take_option(command, value, args);
+						      : take_option(command, value, args, &taken);
 		if (status >= 0)
 			return status;
 	}
 	while (optind < argc)
 		args->operands[args->operand_count++] = argv[optind++];
-	return check_operands(args);
+	return check_operands(args, &taken);
 }
 
 int gt_parse_args(const struct gt_command *command, int argc, char **argv, struct gt_args *ret)
@@ -641,46 +657,7 @@ int gt_parse_args(const struct gt_command *command, int argc, char **argv, struc
 	return parse(command, argc, argv, ret);
 }
 
-/* ---- help and messages ----------------------------------------------------------------------- */
-
-#define HELP_COLUMNS 54
-
-/* In the columns behind the options' names; a list of values is broken behind a bar. */
-__attribute__((nonnull)) static void print_help_text(const char *text)
-{
-	while (strlen(text) > HELP_COLUMNS) {
-		const char *end = memrchr(text, '|', HELP_COLUMNS);
-
-		if (!end)
-			break;
-		printf("%.*s\n%26s", (int)(end + 1 - text), text, "");
-		text = end + 1;
-	}
-	puts(text);
-}
-
-static void print_option(const struct option_row *row)
-{
-	char letter[8] = "    ", left[64];
-
-	if (row->letter)
-		snprintf(letter, sizeof(letter), "-%c, ", row->letter);
-	snprintf(left, sizeof(left), "%s--%s%s%s", letter, row->name, row->value ? " " : "",
-		 row->value ? row->value : "");
-	printf(strlen(left) > 22 ? "  %s\n%26s" : "  %-22s  ", left, "");
-	print_help_text(row->help);
-}
-
-void gt_print_help(const struct gt_command *command)
-{
-	printf("gputrace %s - %s\nUsage: gputrace %s%s%s%s\n%s\n", command->name, command->summary,
-	       command->name, command->options ? " [OPTIONS]" : "", *command->operands ? " " : "",
-	       command->operands, command->text);
-	for (size_t i = 0; i < OPTIONS; i++)
-		if (command->options & options[i].bit)
-			print_option(&options[i]);
-	printf("Examples:\n%s", command->examples);
-}
+/* ---- messages -------------------------------------------------------------------------------- */
 
 int gt_message(int status, const char *format, ...)
 {

@@ -88,6 +88,10 @@ char *gt_where_text(struct gt_input *input, const struct gt_site_def *site);
 /* A label in a sentence whose other words take that many columns of the screen. To be freed. */
 char *gt_fitting(const struct gt_out *out, const char *text, size_t other_columns);
 
+/* That of gt_where_text; rather than lose the middle of it, the innermost file and line alone. */
+char *gt_where_fitting(const struct gt_out *out, struct gt_input *input,
+		       const struct gt_site_def *site, size_t other_columns);
+
 /* "pid 917"; "pid ?" of a torch snapshot, which does not say. */
 #define GT_PID_TEXT 24
 const char *gt_pid_text(const struct gt_trace *trace, char buffer[GT_PID_TEXT]);
@@ -118,8 +122,6 @@ json_t *gt_json_frames(struct gt_stack stack);
 
 /* {file, line, function} of a label's user frame; null when there is none. */
 json_t *gt_json_where(const struct gt_label *label);
-
-json_t *gt_json_stream(int32_t stream);
 
 /* What was asked of torch for the row, as far as a torch snapshot tells. False: not known. */
 bool gt_row_requested(const struct gt_trace *trace, const struct gt_row *row, uint64_t *ret);

@@ -64,9 +64,9 @@ static int peak_is_gone(const struct shot *shot, const struct gt_state *state, s
 {
 	err->status = GT_EXIT_USAGE;
 	snprintf(err->text, sizeof(err->text),
-		 "%s: the history of the peak, at %.3f s, is gone (the ring was full): gputrace "
-		 "peak "
-		 "has its holders by line; to keep more, record with a larger GPUTRACE_RING",
+		 "%s: the history of the peak, at %.3f s, is gone (the ring was full): "
+		 "gputrace peak has its holders by line; to keep more, record with a larger "
+		 "GPUTRACE_RING",
 		 shot->trace->path, (double)state->us / 1e6);
 	return -1;
 }
@@ -295,9 +295,8 @@ static void tell_budget(struct shot *shot)
 	const uint64_t below = gt_coarse_below(shot->level);
 	char size[GT_SIZE_TEXT];
 	char *text = gt_xasprintf(
-		"%llu blocks that touch are told as %llu: those of one line%s%s%s; the bytes are "
-		"as "
-		"they were",
+		"%llu blocks that touch are told as %llu: those of one line%s%s%s; the bytes "
+		"are as they were",
 		(unsigned long long)shot->fine, (unsigned long long)shot->coarse,
 		below == UINT64_MAX ? "" : " below ",
 		below == UINT64_MAX ? "" : gt_size_text(below, size),

@@ -11,8 +11,7 @@
 #include "model/xalloc.h"
 #include "out/json.h"
 
-/* ---- one process -------------------------------------------------------------------------------
- */
+/* ---- one process ----------------------------------------------------------------------------- */
 
 /* ": step 10 of 12, in backward" if there are steps and the peak is in one, else " at 0.512 s". To be freed. */
 static char *peak_moment(const struct gt_place *place, enum gt_total total)
@@ -277,8 +276,7 @@ static int print_many(struct gt_out *out, const struct gt_args *args, struct gt_
 	return 0;
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------
- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static json_t *json_device(const struct gt_place *place)
 {

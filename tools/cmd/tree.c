@@ -67,8 +67,7 @@ static void print_inside(struct printing *printing, const struct gt_tree *tree, 
 	free(parts);
 }
 
-/* ---- what fits a screen ------------------------------------------------------------------------
- */
+/* ---- what fits a screen ---------------------------------------------------------------------- */
 
 static uint64_t *list_bytes(const struct gt_tree *tree, uint64_t *to)
 {
@@ -142,8 +141,7 @@ void gt_print_tree(struct gt_out *out, const struct gt_args *args, const struct 
 	gt_tree_clear(&tree);
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------
- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static json_t *json_call(const struct gt_tree *tree, bool counted)
 {

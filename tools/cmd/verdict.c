@@ -134,9 +134,8 @@ static void say_host(const struct saying *s, const char *where, const char *caus
 static void say_held(const struct saying *s, const char *where, const char *causes)
 {
 	gt_line(s->out, GT_RED_BOLD,
-		"Out of memory again: %lld %s are still held since the one that was caught, made "
-		"at "
-		"%s%s.",
+		"Out of memory again: %lld %s are still held since the one that was caught, "
+		"made at %s%s.",
 		in_unit(s, s->v->margins[GT_CAUSE_HELD_AFTER_OOM]), gt_unit_name(s->unit), where,
 		causes);
 }

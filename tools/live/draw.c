@@ -79,8 +79,10 @@ static void draw_title(struct canvas *c)
 	    count == 1 ? "" : "es", running);
 	if (c->view->paused)
 		put(c, 44, 13, GT_CELL_RED, "paused");
-	else
+	else if (!c->view->once)
 		put(c, 44, 13, GT_CELL_PLAIN, "every %.3g s", c->view->every);
+	else if (c->live->looks > 1)
+		put(c, 44, 13, GT_CELL_PLAIN, "over %.3g s", c->view->every);
 	put(c, 58, INT_MAX / 2, GT_CELL_PLAIN, "%s, by %s", level,
 	    gt_live_sort_name(c->view->sort));
 	c->line++;
