@@ -171,6 +171,7 @@ VECTORS = """() => {
 def vectors(pages, name):
     with pages.open(name) as page:
         equal(page.js(VECTORS), [], "vectors of " + name)
+        page.key("0")
         whole = page.js("!gputrace.data().head.keptPeak && gputrace.state().view[1] >= gputrace.data().head.t1")
         high = page.js("Math.max(...gputrace.columns().high)")
         expect(not whole or high == page.js("gputrace.data().head.peak"), "no column shows the peak")

@@ -99,23 +99,32 @@ function drawHead() {
 	document.title = $("answer").textContent;
 }
 
-/* When more than a tenth of the most is in use for the first time. */
-function busySince(device) {
-	const slice = device.max.findIndex(bytes => bytes > peakShown() / 10);
-	return slice < 0 ? device.head.t0 : device.first[slice];
+/* From when to when more than a tenth of the most is in use. */
+function busySpan(device) {
+	const {t0, t1} = device.head, least = peakShown() / 10, isBusy = bytes => bytes > least;
+	const first = device.max.findIndex(isBusy), last = device.max.findLastIndex(isBusy);
+	if (first < 0)
+		return [t0, t1];
+	if (!isBusy(device.end[last]))
+		return [device.first[first], device.last[last]];
+	return [device.first[first], last + 1 < device.count ? device.first[last + 1] : t1];
 }
 
 /*
  * Failed runs open on what led to the failure: after it Python only unwinds. A long import before
- * there is memory worth seeing would squeeze the rest, so it is left out, too.
+ * there is memory worth seeing would squeeze the rest, and so would a long end after it.
  */
 function firstView() {
-	const {t0, t1} = state.device.head, oom = state.facts.oom, busy = busySince(state.device);
-	let end = Math.max(t1, t0 + 1);
+	const {t0, t1} = state.device.head, oom = state.facts.oom,
+		   [busy, idle] = busySpan(state.device), room = (idle - busy) / 20;
+	let from = t0, to = Math.max(t1, t0 + 1);
 	if (oom && oom.us > t0)
-		end = Math.min(end, oom.us + (oom.us - Math.min(busy, oom.us)) * 0.04 + 1);
-	const late = busy - t0 > (end - t0) / 3;
-	return [late ? Math.max(t0, busy - (end - busy) / 20) : t0, end];
+		to = Math.min(to, oom.us + (oom.us - Math.min(busy, oom.us)) * 0.04 + 1);
+	if (to > idle && to - idle > (to - from) / 6)
+		to = idle + room + 1;
+	if (busy - from > (to - from) / 3)
+		from = Math.max(t0, busy - Math.min(room, (to - busy) / 20));
+	return [from, to];
 }
 
 function firstInstant() {

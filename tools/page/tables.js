@@ -181,6 +181,11 @@ function wholeChange(name, testid, a, b, inA, inB) {
 		    numberCell(b, inB), make("td", {class: "n"}, signed(b - a, inB - inA)));
 }
 
+/* Of rows each of which changed by less than half a unit. */
+function unchanged(rows) {
+	return rows.every(row => row.a === row.b) ? " unchanged" : ", each <1";
+}
+
 /* A and B are rounded as their sums are; a change is the difference of what is printed. */
 function drawChange({a, b, traces}) {
 	const rows = changeRows(a, b);
@@ -201,8 +206,9 @@ function drawChange({a, b, traces}) {
 	const sum = (list, from) => d3.sum(list.slice(from));
 	if (count < rows.length)
 		body.append(wholeChange(
-			moved.length > count ? plural(rows.length - count, "more row") :
-					       plural(rows.length - count, "row") + " unchanged",
+			moved.length > count ?
+				plural(rows.length - count, "more row") :
+				plural(rows.length - count, "row") + unchanged(rows.slice(count)),
 			"holders-rest", sum(inA, count), sum(inB, count),
 			d3.sum(rows.slice(count), r => r.a), d3.sum(rows.slice(count), r => r.b)));
 	body.append(wholeChange("in use", "holders-sum", inUnits(a.total), inUnits(b.total),
