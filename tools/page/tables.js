@@ -182,9 +182,7 @@ function wholeChange(name, testid, a, b, inA, inB) {
 }
 
 /* Of rows each of which changed by less than half a unit. */
-function unchanged(rows) {
-	return rows.every(row => row.a === row.b) ? " unchanged" : ", each <1";
-}
+function unchanged(rows) { return rows.every(row => row.a === row.b) ? " unchanged" : ", each <1"; }
 
 /* A and B are rounded as their sums are; a change is the difference of what is printed. */
 function drawChange({a, b, traces}) {
