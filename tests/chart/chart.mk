@@ -5,5 +5,5 @@ CHECKS	+= chart
 DEPS	+= libcairo2 fonts-dejavu-core poppler-utils
 
 .PHONY: check-chart
-check-chart: all $(if $(CUDA13),$(PAGE_CHAIN))
+check-chart: all $(if $(CUDA13),$(O)/pagetest/chain)
 	$(Q)$(PYTHON) tests/chart/run.py $(O)

@@ -111,7 +111,7 @@ SELF	:= $(SIM)/self
 sim_self_c := $(addprefix $(SIM_DIR)/self/,main.c resolver.c memory.c objects.c pools.c graphs.c share.c \
 		contexts.c)
 
-check-sim: sim $(if $(CUDA13),$(PROGS) $(SELF)/selftest $(SELF)/ask $(SELF)/spy/libcuda.so.1)
+check-sim: all $(if $(CUDA13),$(SELF)/selftest $(SELF)/ask $(SELF)/spy/libcuda.so.1)
 	$(Q)$(if $(CUDA13),$(SIM_DIR)/selftest $(O) $(CUDA_HOME),echo "skip sim: no CUDA headers here")
 
 $(SELF)/selftest: $(sim_self_c) $(SIM_DIR)/self/self.h $(SIM_DIR)/gtsim.h \
