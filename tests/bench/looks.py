@@ -25,7 +25,7 @@ def look_group():
     """Pairs of a recorded program, alone and looked at in turn: the median of the rounds' ratios."""
     command = bench("hook", "100000" if QUICK else "400000", "8", "1000", "9")
     ratios = []
-    for i in range(ROUNDS):
+    for i in range(3 * ROUNDS):  # the limit is less than what one run differs from the next
         with tempfile.TemporaryDirectory() as where:
             order = (False, True) if i % 2 else (True, False)
             got = {watched: pairs_of(command, where, watched) for watched in order}
