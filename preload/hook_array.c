@@ -57,6 +57,15 @@ static uint64_t at_least(uint64_t value, uint64_t least)
 	return value > least ? value : least;
 }
 
+/* As the driver does: one at least, and none behind the one that is a single texel. */
+static uint32_t clamped(const struct gt_array3d *shape, uint32_t levels)
+{
+	uint64_t depth = shape->flags & LAYERED ? 0 : shape->depth;
+	uint32_t most = 64 - (uint32_t)__builtin_clzll(shape->width | shape->height | depth | 1);
+
+	return levels < most ? (uint32_t)at_least(levels, 1) : most;
+}
+
 uint64_t gt_array3d_bytes(const struct gt_array3d *shape, uint32_t levels)
 {
 	bool layers = shape && shape->flags & (LAYERED | CUBEMAP);
@@ -64,7 +73,8 @@ uint64_t gt_array3d_bytes(const struct gt_array3d *shape, uint32_t levels)
 
 	if (!shape || shape->flags & (SPARSE | DEFERRED))
 		return 0;
-	for (uint32_t i = 0; i < levels && i < 64; i++)
+	levels = clamped(shape, levels);
+	for (uint32_t i = 0; i < levels; i++)
 		texels += at_least(shape->width >> i, 1) * at_least(shape->height >> i, 1) *
 			  at_least(layers ? shape->depth : shape->depth >> i, 1);
 	return texels * texel_bits(shape->format, shape->channels) / 8;

@@ -23,11 +23,14 @@ $(COVERAGE)/libways-static.so: tests/coverage/ways.c $(O)/sim/libcudart_static.a
 
 # A pool that was destroyed with blocks in it, and lost some of them before a checkpoint.
 SEED_DESTROYED := 738
+# A mipmapped array of more levels than it has texels to halve, alive at a checkpoint.
+SEED_FEW_TEXELS := 948
 
 .PHONY: check-ledger check-matrix
 check-ledger: all $(COVERAGE)/libcheckpoint.so
 	$(Q)status=0; O=$(O) $(PYTHON) tests/coverage/ledger 100000 1000 || status=1; \
-	O=$(O) GT_SIM_DEVICES=4 $(PYTHON) tests/coverage/ledger 2000 2000 $(SEED_DESTROYED) || status=1; exit $$status
+	O=$(O) GT_SIM_DEVICES=4 $(PYTHON) tests/coverage/ledger 2000 2000 $(SEED_DESTROYED) || status=1; \
+	O=$(O) GT_SIM_DEVICES=4 $(PYTHON) tests/coverage/ledger 14000 2000 $(SEED_FEW_TEXELS) || status=1; exit $$status
 
 check-matrix: all $(if $(CUDA13),$(COVERAGE)/libways.so $(COVERAGE)/libways-static.so)
 	$(Q)$(if $(CUDA13),O=$(O) $(PYTHON) tests/coverage/matrix.py,echo "skip matrix: no CUDA headers here")
