@@ -243,20 +243,23 @@ static char *asker_text(struct gt_out *out, const struct failure *failure, size_
 	return text;
 }
 
+#define WIDE_MOMENT 110
+
+/* How it ended is told in one word where there is no room for a line's name beside it. */
 static void print_moment(struct gt_out *out, const struct failure *failure)
 {
+	const bool narrow = out->terminal && !out->all && out->width < WIDE_MOMENT;
 	char device[GT_DEVICE_TEXT], pid[GT_PID_TEXT];
 	char *moment = gt_verdict_moment(&failure->verdict);
 	char *before = gt_xasprintf("%s   %s%s", gt_device_text(failure->lane->device, device),
 				    gt_pid_text(failure->trace, pid), moment);
 	char *after = gt_xasprintf("   at %.3f s   %s", (double)failure->report->us / 1e6,
 				   end_text(failure));
-	char *asker = asker_text(out, failure, strlen(before) + strlen(after) + 3);
+	char *asker;
 
-	/* On a narrow screen the first word says how it ended. */
-	if (out->terminal && !out->all &&
-	    strlen(before) + strlen(asker) + strlen(after) > out->width)
+	if (narrow && failure->verdict.cause != GT_CAUSE_NONE)
 		after[strcspn(after, ":")] = 0;
+	asker = asker_text(out, failure, strlen(before) + strlen(after) + 3);
 	gt_line(out, GT_PLAIN, "%s%s%s", before, asker, after);
 	free(asker);
 	free(after);
