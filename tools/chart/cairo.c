@@ -43,13 +43,13 @@
 	X(cairo_show_text)
 
 #define FUNCTION(name) __typeof__(&name) name;
-struct cairo {
+/* Once it is known that they are here. */
+static struct {
 	FUNCTIONS(FUNCTION)
-};
+} call;
 
 struct cairo_canvas {
 	struct gt_canvas canvas;
-	struct cairo call;
 	cairo_surface_t *surface;
 	cairo_t *cairo;
 	bool png;
@@ -60,27 +60,20 @@ static struct cairo_canvas *mine(struct gt_canvas *canvas)
 	return (struct cairo_canvas *)canvas;
 }
 
-static bool load(struct cairo *call)
+bool gt_canvas_cairo_is_here(void)
 {
 	void *library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 	bool all = library;
 
-#define LOAD(name) all = all && (call->name = (__typeof__(&name))dlsym(library, #name));
+#define LOAD(name) all = all && (call.name = (__typeof__(&name))dlsym(library, #name));
 	FUNCTIONS(LOAD)
 	return all;
 }
 
-bool gt_canvas_cairo_is_here(void)
-{
-	struct cairo call;
-
-	return load(&call);
-}
-
 static void set_color(struct cairo_canvas *c, gt_color color)
 {
-	c->call.cairo_set_source_rgb(c->cairo, (color >> 16) / 255.0, (color >> 8 & 255) / 255.0,
-				     (color & 255) / 255.0);
+	call.cairo_set_source_rgb(c->cairo, (color >> 16) / 255.0, (color >> 8 & 255) / 255.0,
+				  (color & 255) / 255.0);
 }
 
 static void rectangle(struct gt_canvas *canvas, struct gt_xy at, struct gt_xy size, gt_color fill)
@@ -88,8 +81,8 @@ static void rectangle(struct gt_canvas *canvas, struct gt_xy at, struct gt_xy si
 	struct cairo_canvas *c = mine(canvas);
 
 	set_color(c, fill);
-	c->call.cairo_rectangle(c->cairo, at.x, at.y, size.x, size.y);
-	c->call.cairo_fill(c->cairo);
+	call.cairo_rectangle(c->cairo, at.x, at.y, size.x, size.y);
+	call.cairo_fill(c->cairo);
 }
 
 static void shape(struct gt_canvas *canvas, const struct gt_xy *points, size_t count, gt_color fill,
@@ -99,11 +92,11 @@ static void shape(struct gt_canvas *canvas, const struct gt_xy *points, size_t c
 
 	(void)name;
 	set_color(c, fill);
-	c->call.cairo_move_to(c->cairo, points[0].x, points[0].y);
+	call.cairo_move_to(c->cairo, points[0].x, points[0].y);
 	for (size_t i = 1; i < count; i++)
-		c->call.cairo_line_to(c->cairo, points[i].x, points[i].y);
-	c->call.cairo_close_path(c->cairo);
-	c->call.cairo_fill(c->cairo);
+		call.cairo_line_to(c->cairo, points[i].x, points[i].y);
+	call.cairo_close_path(c->cairo);
+	call.cairo_fill(c->cairo);
 }
 
 static void line(struct gt_canvas *canvas, struct gt_xy from, struct gt_xy to, struct gt_pen pen)
@@ -112,22 +105,22 @@ static void line(struct gt_canvas *canvas, struct gt_xy from, struct gt_xy to, s
 	const double dashes[] = {pen.dash, pen.dash / 2};
 
 	set_color(c, pen.color);
-	c->call.cairo_set_line_width(c->cairo, pen.width);
-	c->call.cairo_set_dash(c->cairo, dashes, pen.dash > 0 ? 2 : 0, 0);
-	c->call.cairo_move_to(c->cairo, from.x, from.y);
-	c->call.cairo_line_to(c->cairo, to.x, to.y);
-	c->call.cairo_stroke(c->cairo);
+	call.cairo_set_line_width(c->cairo, pen.width);
+	call.cairo_set_dash(c->cairo, dashes, pen.dash > 0 ? 2 : 0, 0);
+	call.cairo_move_to(c->cairo, from.x, from.y);
+	call.cairo_line_to(c->cairo, to.x, to.y);
+	call.cairo_stroke(c->cairo);
 }
 
 static void put_halo(struct cairo_canvas *c, struct gt_xy at, const char *text)
 {
 	set_color(c, 0xffffff);
-	c->call.cairo_set_line_width(c->cairo, 3);
-	c->call.cairo_set_line_join(c->cairo, CAIRO_LINE_JOIN_ROUND);
-	c->call.cairo_set_dash(c->cairo, NULL, 0, 0);
-	c->call.cairo_move_to(c->cairo, at.x, at.y);
-	c->call.cairo_text_path(c->cairo, text);
-	c->call.cairo_stroke(c->cairo);
+	call.cairo_set_line_width(c->cairo, 3);
+	call.cairo_set_line_join(c->cairo, CAIRO_LINE_JOIN_ROUND);
+	call.cairo_set_dash(c->cairo, NULL, 0, 0);
+	call.cairo_move_to(c->cairo, at.x, at.y);
+	call.cairo_text_path(c->cairo, text);
+	call.cairo_stroke(c->cairo);
 }
 
 static void text(struct gt_canvas *canvas, struct gt_xy at, struct gt_type type, const char *text)
@@ -135,18 +128,17 @@ static void text(struct gt_canvas *canvas, struct gt_xy at, struct gt_type type,
 	struct cairo_canvas *c = mine(canvas);
 	cairo_text_extents_t extents;
 
-	c->call.cairo_select_font_face(c->cairo, "DejaVu Sans", CAIRO_FONT_SLANT_NORMAL,
-				       type.bold ? CAIRO_FONT_WEIGHT_BOLD
-						 : CAIRO_FONT_WEIGHT_NORMAL);
-	c->call.cairo_set_font_size(c->cairo, type.size);
-	c->call.cairo_text_extents(c->cairo, text, &extents);
+	call.cairo_select_font_face(c->cairo, "DejaVu Sans", CAIRO_FONT_SLANT_NORMAL,
+				    type.bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
+	call.cairo_set_font_size(c->cairo, type.size);
+	call.cairo_text_extents(c->cairo, text, &extents);
 	if (type.anchor != GT_AT_START)
 		at.x -= extents.x_advance / (type.anchor == GT_AT_MIDDLE ? 2 : 1);
 	if (type.halo)
 		put_halo(c, at, text);
 	set_color(c, type.color);
-	c->call.cairo_move_to(c->cairo, at.x, at.y);
-	c->call.cairo_show_text(c->cairo, text);
+	call.cairo_move_to(c->cairo, at.x, at.y);
+	call.cairo_show_text(c->cairo, text);
 }
 
 static cairo_status_t put(void *file, const unsigned char *data, unsigned int length)
@@ -160,28 +152,27 @@ static int finish(struct gt_canvas *canvas)
 	struct cairo_canvas *c = mine(canvas);
 	cairo_status_t status = CAIRO_STATUS_SUCCESS;
 
-	c->call.cairo_destroy(c->cairo);
+	call.cairo_destroy(c->cairo);
 	if (c->png)
-		status = c->call.cairo_surface_write_to_png_stream(c->surface, put, canvas->file);
-	c->call.cairo_surface_finish(c->surface);
+		status = call.cairo_surface_write_to_png_stream(c->surface, put, canvas->file);
+	call.cairo_surface_finish(c->surface);
 	if (!status)
-		status = c->call.cairo_surface_status(c->surface);
-	c->call.cairo_surface_destroy(c->surface);
+		status = call.cairo_surface_status(c->surface);
+	call.cairo_surface_destroy(c->surface);
 	free(c);
 	return status ? -1 : 0;
 }
 
 /* A date in the file would make two files of one trace differ. */
-static cairo_surface_t *make_pdf(const struct cairo *call, FILE *file, double width, double height,
-				 const char *title)
+static cairo_surface_t *make_pdf(FILE *file, double width, double height, const char *title)
 {
 	cairo_surface_t *surface =
-		call->cairo_pdf_surface_create_for_stream(put, file, width, height);
+		call.cairo_pdf_surface_create_for_stream(put, file, width, height);
 
-	call->cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_TITLE, title);
-	call->cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_CREATOR, "gputrace");
-	call->cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_CREATE_DATE,
-					     "2000-01-01T00:00:00Z");
+	call.cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_TITLE, title);
+	call.cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_CREATOR, "gputrace");
+	call.cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_CREATE_DATE,
+					    "2000-01-01T00:00:00Z");
 	return surface;
 }
 
@@ -191,15 +182,14 @@ struct gt_canvas *gt_canvas_cairo(FILE *file, enum gt_picture picture, double wi
 	static const struct gt_canvas_kind kind = {rectangle, shape, line, text, finish};
 	struct cairo_canvas *c = gt_xcalloc(1, sizeof(*c));
 
-	load(&c->call);
 	c->png = picture == GT_PICTURE_PNG;
 	c->canvas.kind = &kind;
-	c->surface = c->png ? c->call.cairo_image_surface_create(CAIRO_FORMAT_RGB24,
-								 (int)(width * SCALE),
-								 (int)(height * SCALE))
-			    : make_pdf(&c->call, file, width, height, title);
-	c->cairo = c->call.cairo_create(c->surface);
+	c->surface =
+		c->png ? call.cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)(width * SCALE),
+							 (int)(height * SCALE))
+		       : make_pdf(file, width, height, title);
+	c->cairo = call.cairo_create(c->surface);
 	if (c->png)
-		c->call.cairo_scale(c->cairo, SCALE, SCALE);
+		call.cairo_scale(c->cairo, SCALE, SCALE);
 	return &c->canvas;
 }
