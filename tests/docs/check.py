@@ -156,7 +156,7 @@ def plain(roff):
 
 def case_option_table():
     """Each row of the table is an option of some command, and none has options from elsewhere."""
-    rows = set(re.findall(r'^\t\{GT_OPT_\w+, "([a-z-]+)"', read("tools/cmd/options.c"), re.M))
+    rows = set(re.findall(r"^\t\{GT_OPT_\w+, (?:0|'\w'), \"([a-z-]+)\"", read("tools/cmd/options.c"), re.M))
     own = {"doctor", "mcp"}  # read their own command lines
     named = {o[2:] for c, options in commands().items() if c not in own for o in options if o.startswith("--")}
     if len(rows) < 20:
