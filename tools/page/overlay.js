@@ -107,13 +107,15 @@ function drawNames(svg, groups, box) {
 		if (!at)
 			return;
 		const text = draw(svg, "text", {
-			class: "layer",
+			class: "halo",
 			x: box.x0 + at.c,
 			y: yOf(at.middle, box) + 4,
 			"text-anchor": "middle"
 		},
 				  name);
-		text.style.fill = inkOn(colours.get(groups.fills[g]));
+		const fill = colours.get(groups.fills[g]);
+		text.style.fill = inkOn(fill);
+		text.style.stroke = fill; /* the line of the lows may go through it */
 	});
 }
 
