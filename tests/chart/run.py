@@ -17,6 +17,7 @@ import zlib
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "cli"))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "page"))
+from colour import contrast, of_hex  # noqa: E402
 from harness import Bench, equal, expect  # noqa: E402
 from structure import record  # noqa: E402
 
@@ -159,12 +160,6 @@ def diff(bench, a, b):
 
 # ---- what is true of all -------------------------------------------------------------------------------
 
-def luminance(color):
-    parts = [int(color[i:i + 2], 16) / 255 for i in (1, 3, 5)]
-    parts = [p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
-    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
-
-
 def legible(bench, commands):
     """No text is outside of the picture, none on another, each 4.5 to 1 against what is behind it."""
     for args in commands:
@@ -176,8 +171,8 @@ def legible(bench, commands):
             expect(x > -12 and x + 0.9 * width < picture.width + 12 and 0 < y < picture.height, "%r is outside" % text)
             behind = [name for name in picture.shapes if covers(picture, name, x + width / 2, y - 4)]
             fill = picture.shapes[behind[-1]].get("fill") if behind and not t.get("stroke") else "#ffffff"
-            a, b = sorted((luminance(t.get("fill")) + 0.05, luminance(fill) + 0.05))
-            expect(b / a >= 4.5, "%r in %s on %s: %.2f" % (text, t.get("fill"), fill, b / a))
+            ratio = contrast(of_hex(t.get("fill")), of_hex(fill))
+            expect(ratio >= 4.5, "%r in %s on %s: %.2f" % (text, t.get("fill"), fill, ratio))
             for other, x0, x1, y1 in boxes:
                 expect(abs(y - y1) > 8 or x > x1 + GAP or x + 0.85 * width + GAP < x0, "%r lies on %r" % (text, other))
             boxes.append((text, x, x + 0.85 * width, y))

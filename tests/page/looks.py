@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 """How a page looks: to no script, on paper, in both themes, to axe, to four kinds of sight, and how fast."""
 import collections
-import functools
 import io
 import os
 import re
@@ -12,6 +11,7 @@ import time
 from axe_playwright_python.sync_playwright import Axe
 from PIL import Image, ImageChops
 
+from colour import contrast, linear, of_hex
 from harness import equal, expect
 from opened import Missing
 
@@ -102,7 +102,7 @@ def on_sheets(pages):
     left, top, right, bottom = of_colour(image, [MAGENTA], 40).getbbox()
     pixel = 300 / 96 * 1047 / 1400  # of the screen, as A4 less its margins has it
     expect(right - left < 14 * pixel and bottom - top < 14 * pixel, "several marks: %r" % [left, top, right, bottom])
-    layers = of_colour(image, [tuple(int(f[i:i + 2], 16) for i in (1, 3, 5)) for f in fills], 12)
+    layers = of_colour(image, [of_hex(f) for f in fills], 12)
     layers = layers.crop((0, 0, int(image.width * 0.6), int(image.height * 0.6)))
     height = layers.getbbox()[1]
     first, _, last, _ = layers.crop((0, height, layers.width, height + 3)).getbbox()
@@ -159,17 +159,6 @@ SHOW = "document.styleSheets[0].deleteRule(0)"
 
 def rgb(text):
     return tuple(int(float(v)) for v in re.findall(r"[\d.]+", text)[:3])
-
-
-@functools.lru_cache(maxsize=None)
-def luminance(colour):
-    r, g, b = (v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4 for v in (c / 255 for c in colour))
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b
-
-
-def contrast(a, b):
-    low, high = sorted((luminance(a), luminance(b)))
-    return (high + 0.05) / (low + 0.05)
 
 
 def behind(image, box):
@@ -230,9 +219,8 @@ SIGHT = {
 
 
 def lab(colour, sight):
-    linear = [v / 12.92 if v <= 0.04045 else ((v + 0.055) / 1.055) ** 2.4
-              for v in (int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5))]
-    r, g, b = (min(1, max(0, sum(w * v for w, v in zip(row, linear)))) for row in SIGHT[sight])
+    light = linear(of_hex(colour))
+    r, g, b = (min(1, max(0, sum(w * v for w, v in zip(row, light)))) for row in SIGHT[sight])
     xyz = ((0.4124 * r + 0.3576 * g + 0.1805 * b) / 0.9505, 0.2126 * r + 0.7152 * g + 0.0722 * b,
            (0.0193 * r + 0.1192 * g + 0.9505 * b) / 1.089)
     x, y, z = (v ** (1 / 3) if v > 0.008856 else 7.787 * v + 16 / 116 for v in xyz)
