@@ -263,7 +263,6 @@ struct lane { /* all of it under the lock */
 struct lane *gt_lane_enter(int device);
 uint32_t gt_lane_number(int device); /* GT_LANE_NONE = no lane for it */
 int gt_lane_device(uint32_t number);
-struct lane *gt_lane_enter_number(uint32_t number); /* NULL too if it does not exist */
 void gt_lane_leave(struct lane *l);
 void gt_lanes_forget(void);
 void gt_lanes_exit(void); /* a GT_OP_EXIT event on each */
