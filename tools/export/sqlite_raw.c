@@ -82,7 +82,7 @@ static void put_name(void *ctx, const struct gt_pack_name *name)
 /* In order: a reader numbers them as it meets them. Reports go with their lanes. */
 static void put_parts(struct gt_raws *raws, const struct gt_trace *trace)
 {
-	for (enum gt_trace_part part = 0; part < GT_PARTS; part++)
+	for (enum gt_trace_part part = 0; part < GT_TRACE_PARTS; part++)
 		for (size_t i = gt_part_first(part);
 		     part != GT_PART_REPORT && i < gt_part_count(trace, part); i++)
 			put(raws, part, gt_part_at(trace, part, i));

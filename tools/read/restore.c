@@ -11,7 +11,7 @@
 
 struct gt_restore {
 	struct gt_trace *trace;
-	size_t capacity[GT_PARTS], lane_capacity, history_capacity;
+	size_t capacity[GT_TRACE_PARTS], lane_capacity, history_capacity;
 	const char *bad; /* the first thing that was wrong; NULL = nothing */
 };
 
@@ -24,7 +24,7 @@ struct gt_restore {
 
 static const struct {
 	size_t array, count, size, first;
-} parts[GT_PARTS] = {
+} parts[GT_TRACE_PARTS] = {
 	PART(INFO, info, 0),	   PART(STRING, string, 1), PART(MODULE, module, 1),
 	PART(NODE, node, 1),	   PART(PYCODE, pycode, 1), PART(PYNODE, pynode, 1),
 	PART(THREAD, thread, 1),   PART(STREAM, stream, 1), PART(DEVICE, device, 0),

@@ -26,7 +26,7 @@ enum gt_trace_part {
 	GT_PART_SOURCE,
 	GT_PART_POOL,
 	GT_PART_REPORT,
-	GT_PARTS,
+	GT_TRACE_PARTS,
 };
 
 /* Elements from first to count - 1: where [0] is the zero entry first is 1. */

@@ -474,7 +474,7 @@ static void load_trace(struct reading *r)
 		check_table(r, gt_raw_name(raw));
 	check_table(r, "block");
 	load_all(r, GT_RAW_HEADER, take_header);
-	for (enum gt_trace_part part = 0; part < GT_PARTS; part++)
+	for (enum gt_trace_part part = 0; part < GT_TRACE_PARTS; part++)
 		load_part(r, part);
 	load_all(r, GT_RAW_HOLDER, take_holder);
 	load_all(r, GT_RAW_OTHER, take_other);

@@ -46,7 +46,7 @@ struct gt_raw_other {
 };
 
 enum gt_raw { /* the parts of a trace first, by their own numbers */
-	      GT_RAW_HEADER = GT_PARTS,
+	      GT_RAW_HEADER = GT_TRACE_PARTS,
 	      GT_RAW_LANE,
 	      GT_RAW_SITE,
 	      GT_RAW_BLOCK,
