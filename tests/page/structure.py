@@ -92,7 +92,11 @@ def spike_kept(bench, path, spike):
 def budgets(bench, path):
     """Smaller pages keep every sum; too small a budget takes stacks, not sums."""
     whole = page_of(bench, "whole", path)
-    for budget in (1 << 20, 600 << 10, 450 << 10):
+    tight = os.path.join(bench.dir, "tight.html")
+    done = bench.gputrace("html", "--budget", "10K", "-o", tight, path)
+    said = re.fullmatch(r"gputrace: --budget 10 KiB: the smallest page of this is (\d+) KiB\n", done.stderr.decode())
+    expect(done.returncode == 2 and said and not os.path.exists(tight), "said %r" % done.stderr)
+    for budget in (1 << 20, 600 << 10, 450 << 10, int(said.group(1)) + 20 << 10, int(said.group(1)) + 1 << 10):
         page = page_of(bench, "budget", "--budget", str(budget), path)
         expect(len(page.text.encode()) <= budget, "%d bytes of %d" % (len(page.text.encode()), budget))
         sound(page)

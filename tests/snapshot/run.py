@@ -6,6 +6,7 @@ usage: run.py BUILD     BUILD is the build folder
 VIZCHECK=FILE           a strict checker of memory_viz files; cases that need it are skipped without
 """
 import io
+import math
 import os
 import pickle
 import pickletools
@@ -503,6 +504,21 @@ def a_budget_below_what_lives():
                         some["allocator_settings"].get("merged", ""))
         need(blocks < of and said and int(said.group(1)) - int(said.group(2)) == of - blocks,
              "%d of %d blocks: %s", blocks, of, some["allocator_settings"])
+
+
+@case
+def a_budget_that_nothing_meets():
+    """The limit is kept: no file, and the size that would do, which does."""
+    if not TORCH:
+        raise Skip("no PyTorch run")
+    trace, path = trace_in(WORK + "/frag"), WORK + "/frag/small.pickle"
+    said, _ = snapshot(trace, "end", "--budget", "2K", "-o", path, status=2)
+    need(not os.path.exists(path), "a file of %s", path)
+    size = re.fullmatch(r"gputrace: --budget 2048 B: the smallest snapshot of this is (\S+) KiB\n", said)
+    need(size, "said %r", said)
+    least = math.ceil(float(size.group(1))) + 1
+    _, path = snapshot(trace, "end", "--budget", "%dK" % least)
+    need(os.stat(path).st_size <= least << 10, "%d bytes", os.stat(path).st_size)
 
 
 @case

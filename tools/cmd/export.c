@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cmd/export.h"
@@ -61,30 +60,16 @@ static int prepare(const struct gt_args *args, const struct gt_places *places, b
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-static bool is_regular(FILE *file)
-{
-	struct stat st;
-
-	return !fstat(fileno(file), &st) && S_ISREG(st.st_mode);
-}
-
 static int write_file(const struct gt_export_format *format, struct gt_export *export)
 {
 	struct gt_error err = {0};
-	bool ours = export->path && is_regular(export->file);
-	int rc, bad;
+	int rc = format->write(export, &err);
+	int bad = gt_out_finish(export->file, export->path, !rc);
 
-	if (ours) /* one that was there keeps its mode otherwise */
-		fchmod(fileno(export->file), 0600);
-	rc = format->write(export, &err);
-	bad = ferror(export->file);
-	bad |= export->path ? fclose(export->file) : fflush(export->file);
-	if (!rc && !bad)
-		return GT_EXIT_FINE;
-	if (ours)
-		unlink(export->path); /* half an export is none */
 	if (rc)
 		return gt_message_error(&err);
+	if (!bad)
+		return GT_EXIT_FINE;
 	return gt_message(GT_EXIT_UNREADABLE, "%s: not everything was written: %s",
 			  export->path ? export->path : "standard output", strerror(errno));
 }

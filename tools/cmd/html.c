@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cmd/html.h"
 #include "cmd/oom.h"
@@ -110,51 +109,91 @@ static int describe(struct report *report)
 			     &report->devices[open], &report->page);
 }
 
-static int write_page(const struct report *report, const char *path)
+static int write_text(const char *path, const char *text, size_t size)
 {
-	FILE *file = strcmp(path, "-") ? gt_out_create(path) : stdout;
-	long size;
+	FILE *file = path ? gt_out_create(path) : stdout;
 
 	if (!file)
 		return gt_message(GT_EXIT_UNREADABLE, "%s: %s", path, strerror(errno));
-	gt_page_write(file, &report->page);
-	size = ftell(file);
-	if (file == stdout ? fflush(file) : fclose(file))
-		return gt_message(GT_EXIT_UNREADABLE, "%s: %s", path, strerror(errno));
-	if (file != stdout)
-		printf("%s: %.1f MB, one file, opens in any browser without a network%s\n", path,
-		       (double)size / 1e6,
-		       report->args->budget && (uint64_t)size > report->args->budget
-			       ? " (larger than --budget: nothing more can be left out)"
-			       : "");
+	fwrite(text, 1, size, file);
+	if (gt_out_finish(file, path, true))
+		return gt_message(GT_EXIT_UNREADABLE, "%s: %s", path ? path : "standard output",
+				  strerror(errno));
+	if (path)
+		printf("%s: %.1f MB, one file, opens in any browser without a network\n", path,
+		       (double)size / 1e6);
 	return 0;
 }
 
-static int make(const struct gt_args *args, const struct gt_places *places)
+static int page_text(const struct report *report, char **ret_text, size_t *ret_size)
+{
+	FILE *memory = open_memstream(ret_text, ret_size);
+
+	if (!memory)
+		return gt_message(GT_EXIT_UNREADABLE, "the page could not be made: %s",
+				  strerror(errno));
+	gt_page_write(memory, &report->page);
+	if (!fclose(memory))
+		return 0;
+	return gt_message(GT_EXIT_UNREADABLE, "the page could not be made: %s", strerror(errno));
+}
+
+static void clear(struct report *report)
+{
+	for (size_t i = 0; i < report->page.device_count; i++)
+		gt_page_device_clear(&report->devices[i]);
+	for (size_t i = 0; i < report->places->count; i++)
+		gt_state_clear(&report->views[i].state);
+	for (int i = 0; i < GT_PARTS; i++)
+		free(report->page.parts[i]);
+	json_decref(report->meta);
+	json_decref(report->facts);
+	gt_paths_free(report->paths);
+	free(report->devices);
+	free(report->views);
+}
+
+/* A page whose histories take room bytes; what is beside them is known only when it is made. */
+static int try(const struct gt_args *args, const struct gt_places *places, uint64_t room,
+	       char **ret_text, size_t *ret_size)
 {
 	struct report report = {.args = args, .places = places};
-	uint64_t budget = args->budget ? args->budget : DEFAULT_BUDGET;
-	uint64_t fixed = gt_page_fixed_size() + 65536;
 	int status;
 
 	report.paths = gt_paths_new(args->strip);
 	look_at(&report);
-	status = build(&report, budget > fixed ? budget - fixed : 0);
+	status = build(&report, room);
 	if (!status)
 		status = describe(&report);
 	if (!status)
-		status = write_page(&report, args->output ? args->output : DEFAULT_NAME);
-	for (size_t i = 0; i < report.page.device_count; i++)
-		gt_page_device_clear(&report.devices[i]);
-	for (size_t i = 0; i < places->count; i++)
-		gt_state_clear(&report.views[i].state);
-	for (int i = 0; i < GT_PARTS; i++)
-		free(report.page.parts[i]);
-	json_decref(report.meta);
-	json_decref(report.facts);
-	gt_paths_free(report.paths);
-	free(report.devices);
-	free(report.views);
+		status = page_text(&report, ret_text, ret_size);
+	clear(&report);
+	return status;
+}
+
+/* Nothing is created, and nothing replaced, when the page is larger than was asked for. */
+static int make(const struct gt_args *args, const struct gt_places *places)
+{
+	uint64_t budget = args->budget ? args->budget : DEFAULT_BUDGET;
+	uint64_t fixed = gt_page_fixed_size() + 65536, over;
+	uint64_t room = budget > fixed ? budget - fixed : 0;
+	const char *path = args->output ? args->output : DEFAULT_NAME;
+	char *text = NULL, asked[GT_SIZE_TEXT], needed[GT_SIZE_TEXT];
+	size_t size = 0;
+	int status;
+
+	while (!(status = try(args, places, room, &text, &size)) && room && size > budget) {
+		over = size - budget + room / 16;
+		room = room > over ? room - over : 0;
+		free(text);
+		text = NULL;
+	}
+	if (!status && args->budget && size > budget)
+		status = gt_message(GT_EXIT_USAGE, "--budget %s: the smallest page of this is %s",
+				    gt_size_text(budget, asked), gt_size_text(size, needed));
+	else if (!status)
+		status = write_text(strcmp(path, "-") ? path : NULL, text, size);
+	free(text);
 	return status;
 }
 

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cmd/part.h"
@@ -383,7 +382,7 @@ static char *default_name(const struct shot *shot)
 static const char *cut_note(const struct shot *shot)
 {
 	if (shot->over)
-		return " (larger than --budget: nothing more can be left out)";
+		return " (nothing more can be left out)";
 	if (shot->level)
 		return " (no history, and blocks that touch as one, to fit the budget)";
 	return shot->share < 1 ? " (the latest)" : "";
@@ -447,6 +446,19 @@ static bool coarser(struct shot *shot)
 	return true;
 }
 
+/* A limit that was asked for is kept; the default's purpose is the viewer's speed only. */
+static int no_room(const struct shot *shot, uint64_t size, struct gt_error *err)
+{
+	char asked[GT_SIZE_TEXT], needed[GT_SIZE_TEXT];
+
+	if (!shot->over || !shot->args->budget)
+		return 0;
+	err->status = GT_EXIT_USAGE;
+	snprintf(err->text, sizeof(err->text), "--budget %s: the smallest snapshot of this is %s",
+		 gt_size_text(shot->args->budget, asked), gt_size_text(size, needed));
+	return -1;
+}
+
 /* Tell as much of the end of the history as the budget (0 = none) has room for. */
 static int tell_within(struct shot *shot, FILE *file, struct gt_symbols *symbols, uint64_t budget,
 		       struct gt_error *err)
@@ -467,14 +479,7 @@ static int tell_within(struct shot *shot, FILE *file, struct gt_symbols *symbols
 		share = budget ? next_share(shot, tries++, size, budget) : 1;
 		shot->over = budget && size > budget;
 	} while (!rc && (share != shot->share || coarser(shot)));
-	return rc;
-}
-
-static bool is_file(FILE *file)
-{
-	struct stat st;
-
-	return !fstat(fileno(file), &st) && S_ISREG(st.st_mode);
+	return rc ? rc : no_room(shot, size, err);
 }
 
 static int write_file(struct shot *shot, struct gt_symbols *symbols, const char *path,
@@ -482,20 +487,16 @@ static int write_file(struct shot *shot, struct gt_symbols *symbols, const char 
 {
 	FILE *file = gt_out_create(path);
 	struct gt_error err;
-	bool ours;
-	int rc;
+	int rc, bad;
 
 	if (!file)
 		return gt_message(GT_EXIT_UNREADABLE, "%s: %s", path, strerror(errno));
-	ours = is_file(file);
 	rc = tell_within(shot, file, symbols, budget, &err);
-	if (fclose(file) && !rc)
-		return gt_message(GT_EXIT_UNREADABLE, "%s: %s", path, strerror(errno));
-	if (rc) {
-		if (ours)
-			unlink(path); /* half a snapshot is none */
+	bad = gt_out_finish(file, path, !rc);
+	if (rc)
 		return gt_message_error(&err);
-	}
+	if (bad)
+		return gt_message(GT_EXIT_UNREADABLE, "%s: %s", path, strerror(errno));
 	report(shot, stdout, path);
 	return GT_EXIT_FINE;
 }

@@ -51,6 +51,12 @@ int gt_out_close(struct gt_out *out);
  */
 FILE *gt_out_create(const char *path);
 
+/*
+ * The end of such a file, or of standard output when path is NULL. What was not written whole, or
+ * is not to be kept, is removed. 0, or -1 with errno set when not everything was written.
+ */
+int gt_out_finish(FILE *file, const char *path, bool keep);
+
 /* One line of text in a style; the newline is added. */
 void gt_line(struct gt_out *out, enum gt_style style, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
