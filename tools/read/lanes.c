@@ -19,6 +19,8 @@
 #include "read/reader.h"
 
 #define TRIES 1000
+#define GROUP 64 /* lines looked at together: a page of them */
+#define FEW   4	 /* lines that can be copied between two events of the fastest program */
 
 #define LANE_AT(image, field) \
 	((image)->extent.offset + sizeof(struct gt_extent) + offsetof(struct gt_lane, field))
@@ -84,19 +86,22 @@ int gt_image_begin(struct gt_image *image, const struct gt_source *source,
 	return copy_counters(image, source, &image->ctr0, &image->seq0);
 }
 
-/*
- * Lines first .. first + count, exact after *ret_seq. Of a dead file any number at once; of a live
- * one few, or an event will always come in between.
- */
+static int copy_redo(const struct gt_image *image, const struct gt_source *source,
+		     struct gt_redo *redo, uint64_t *seq)
+{
+	return copy_of_event(image, source, LANE_AT(image, redo), redo, sizeof(*redo), seq);
+}
+
+/* Lines first .. first + count, exact after one event; GT_RECYCLED when one always came between. */
 static int copy_lines(struct gt_image *image, const struct gt_source *source, uint64_t at,
-		      size_t first, size_t count)
+		      size_t first, size_t count, int tries)
 {
 	struct gt_redo redo;
 	uint64_t seq, again;
 	int rc;
 
-	for (int tries = 0; tries < TRIES; tries++) {
-		rc = copy_of_event(image, source, LANE_AT(image, redo), &redo, sizeof(redo), &seq);
+	while (tries--) {
+		rc = copy_redo(image, source, &redo, &seq);
 		if (rc)
 			return rc;
 		if (gt_source_copy(source, at, &image->lines[first], count * sizeof(redo.line)))
@@ -143,26 +148,83 @@ static size_t lines_in(const struct gt_extent *e)
 	return (e->length - sizeof(*e)) / sizeof(struct gt_site);
 }
 
+/*
+ * Every try takes the lane's first words out of the cache of the core that writes them, so it is
+ * made for as many lines at once as the program's pace allows. Of a dead file that is all of them.
+ */
+static int copy_used(struct gt_image *image, const struct gt_source *source, uint64_t at,
+		     size_t first, size_t count)
+{
+	size_t step = count, done = 0, n;
+	int rc;
+
+	while (done < count) {
+		n = count - done < step ? count - done : step;
+		rc = copy_lines(image, source, at + done * sizeof(struct gt_site), first + done, n,
+				n > FEW ? 1 : TRIES);
+		if (rc == GT_RECYCLED && n > FEW)
+			step = n / 2;
+		else if (rc)
+			return rc;
+		else
+			done += n;
+	}
+	return 0;
+}
+
+/*
+ * How many of the lines were ever changed, up to the last of them. One that is zeros had no event
+ * up to that of redo, which was copied before, unless that is its own: so it needs no exact copy,
+ * and a program with a few sites has thousands of such lines.
+ */
+static size_t used_lines(const struct gt_source *source, uint64_t at, size_t first, size_t count,
+			 const struct gt_redo *redo)
+{
+	static const struct gt_site unused;
+	struct gt_site lines[GROUP];
+
+	if (gt_source_copy(source, at, lines, count * sizeof(*lines)))
+		return count;
+	while (count && redo->site != first + count - 1 &&
+	       !memcmp(&lines[count - 1], &unused, sizeof(unused)))
+		count--;
+	return count;
+}
+
+static int copy_group(struct gt_image *image, const struct gt_source *source, uint64_t at,
+		      size_t first, size_t count, struct gt_error *err)
+{
+	int rc;
+
+	if (gt_image_lines(image, first + count))
+		return gt_fail_memory(err, source->path);
+	rc = copy_used(image, source, at, first, count);
+	return rc < 0 ? gt_fail(err, source->path, "was cut while it was read") : rc;
+}
+
 static int copy_site_extent(struct gt_image *image, const struct gt_source *source,
 			    const struct gt_extent *e, struct gt_error *err)
 {
+	const uint64_t lines = e->offset + sizeof(*e);
 	const size_t count = lines_in(e);
-	const size_t step = source->live ? 4 : count;
-	size_t n;
-	int rc;
+	const size_t step = source->live ? GROUP : count;
+	struct gt_redo redo;
+	uint64_t seq;
+	int rc = copy_redo(image, source, &redo, &seq);
 
-	if (gt_image_lines(image, e->first_index + count))
-		return gt_fail_memory(err, source->path);
-	for (size_t i = 0; i < count; i += n) {
-		n = count - i < step ? count - i : step;
-		rc = copy_lines(image, source, e->offset + sizeof(*e) + i * sizeof(struct gt_site),
-				e->first_index + i, n);
-		if (rc < 0)
-			return gt_fail(err, source->path, "was cut while it was read");
-		if (rc)
-			return rc;
+	if (rc < 0)
+		return gt_fail(err, source->path, "was cut while it was read");
+	for (size_t i = 0; !rc && i < count; i += step) {
+		const uint64_t at = lines + i * sizeof(struct gt_site);
+		const size_t first = e->first_index + i;
+		size_t used = count - i < step ? count - i : step;
+
+		if (source->live)
+			used = used_lines(source, at, first, used, &redo);
+		if (used)
+			rc = copy_group(image, source, at, first, used, err);
 	}
-	return 0;
+	return rc;
 }
 
 /*
@@ -273,14 +335,23 @@ static uint64_t copy_cells(struct gt_image *image, const struct gt_source *sourc
 	return kept > first ? kept : first;
 }
 
+/* Totals need the cells behind seq0, and the last one for its time. */
+static uint64_t first_cell(const struct gt_image *image)
+{
+	const uint64_t held = image->seq1 >= image->cap ? image->seq1 - image->cap + 1 : 1;
+	const uint64_t wanted = image->seq0 < image->seq1 ? image->seq0 + 1 : image->seq1;
+
+	return image->totals && wanted > held ? wanted : held;
+}
+
 /* The tail is what staging still holds; history.c drops from it what chunks have as well. */
 int gt_image_staging(struct gt_image *image, const struct gt_source *source, struct gt_error *err)
 {
 	struct gt_history *h = &image->history;
-	uint64_t from = image->seq1 >= image->cap ? image->seq1 - image->cap + 1 : 1;
+	const uint64_t from = first_cell(image);
 
-	if (!h->tail)
-		h->tail = calloc(image->cap, sizeof(*h->tail));
+	free(h->tail);
+	h->tail = calloc(image->seq1 + 2 - from, sizeof(*h->tail));
 	if (!h->tail)
 		return gt_fail_memory(err, source->path);
 	h->lane = image->extent.lane;
