@@ -432,7 +432,7 @@ const char *model_event(struct model *m, uint32_t lane, const struct ck_event *e
 	return e->seq && e->seq <= l->event_count ? compare_event(l, e) : "an event that never was";
 }
 
-const char *model_compare(struct model *m, uint32_t lane, const struct ck_lane *seen)
+const char *model_totals(struct model *m, uint32_t lane, const struct ck_lane *seen)
 {
 	struct m_lane *l = &m->lane[lane];
 	const char *why;
@@ -440,13 +440,18 @@ const char *model_compare(struct model *m, uint32_t lane, const struct ck_lane *
 	model_advance(m, lane, seen->head.seq);
 	if (l->seq != seen->head.seq)
 		return "sequence";
-	why = compare_history(l, seen);
+	why = compare_counters(l, &seen->ctr);
+	return why ? why : compare_sites(l, seen);
+}
+
+const char *model_compare(struct model *m, uint32_t lane, const struct ck_lane *seen)
+{
+	const char *why = model_totals(m, lane, seen);
+
 	if (!why)
-		why = compare_counters(l, &seen->ctr);
+		why = compare_history(&m->lane[lane], seen);
 	if (!why)
-		why = compare_blocks(l, m->p->blocks, seen);
-	if (!why)
-		why = compare_sites(l, seen);
+		why = compare_blocks(&m->lane[lane], m->p->blocks, seen);
 	return why;
 }
 

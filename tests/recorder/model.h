@@ -81,6 +81,8 @@ void model_advance(struct model *m, uint32_t lane, uint64_t seq);
 
 /* Does the lane in the file say what the model says after the same event? NULL or what is wrong. */
 const char *model_compare(struct model *m, uint32_t lane, const struct ck_lane *l);
+/* Its counters and sites alone. */
+const char *model_totals(struct model *m, uint32_t lane, const struct ck_lane *l);
 /* One event alone. */
 const char *model_event(struct model *m, uint32_t lane, const struct ck_event *e);
 /* Live blocks undone event by event to the start of the history, and compared there. */
