@@ -133,8 +133,8 @@ void gt_diff_draw(struct gt_canvas *canvas, const struct gt_diff_chart *chart)
 	gt_draw_line(canvas, scale.zero, top + 7, scale.zero, y + 10, pen);
 	gt_draw_line(canvas, GT_MARGIN, y + 10, GT_CHART_WIDTH - GT_MARGIN, y + 10, pen);
 	draw_row(canvas, scale, y + ROW + 4, &chart->whole,
-		 gt_round_to((int64_t)chart->whole.a, divisor),
-		 gt_round_to((int64_t)chart->whole.b, divisor), true);
+		 gt_in_unit((int64_t)chart->whole.a, unit),
+		 gt_in_unit((int64_t)chart->whole.b, unit), true);
 	free(a);
 	free(b);
 }

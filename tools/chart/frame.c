@@ -105,8 +105,7 @@ void gt_frame_grid(const struct gt_plot_area *frame)
 		double y = gt_frame_y(frame, bytes);
 
 		gt_draw_line(frame->canvas, frame->left, y, frame->right, y, bytes ? grid : axis);
-		snprintf(text, sizeof(text), "%lld",
-			 (long long)gt_round_to((int64_t)bytes, gt_unit_bytes(frame->unit)));
+		snprintf(text, sizeof(text), "%lld", gt_in_unit((int64_t)bytes, frame->unit));
 		gt_draw_text(frame->canvas, frame->left - 6, y + 4, type, text);
 	}
 	gt_draw_text(frame->canvas, frame->left - 6, frame->top - 6, type,
@@ -123,8 +122,7 @@ void gt_frame_card(const struct gt_plot_area *frame, uint64_t card, bool name_ri
 	if (!card || card > frame->most)
 		return;
 	gt_draw_line(frame->canvas, frame->left, y, frame->right, y, pen);
-	snprintf(text, sizeof(text), "card %lld",
-		 (long long)gt_round_to((int64_t)card, gt_unit_bytes(frame->unit)));
+	snprintf(text, sizeof(text), "card %lld", gt_in_unit((int64_t)card, frame->unit));
 	gt_draw_text(frame->canvas, name_right ? frame->right - 4 : frame->left + 4, y - 4, type,
 		     text);
 }

@@ -49,11 +49,6 @@ static enum gt_unit unit_of(const struct gt_diff_pair *pair)
 								   : pair->diff.bytes_a);
 }
 
-static long long in_unit(uint64_t bytes, enum gt_unit unit)
-{
-	return (long long)gt_round_to((int64_t)bytes, gt_unit_bytes(unit));
-}
-
 /* ---- the lines before the table -------------------------------------------------------------------- */
 
 /* The row's name where it fits, else the innermost line of it; "" when nothing does. To be freed. */
@@ -100,7 +95,8 @@ static void print_answer(struct gt_out *out, const struct gt_args *args,
 			 const struct gt_diff_pair *pair)
 {
 	enum gt_unit unit = unit_of(pair);
-	long long a = in_unit(pair->diff.bytes_a, unit), b = in_unit(pair->diff.bytes_b, unit);
+	long long a = gt_in_unit(pair->diff.bytes_a, unit);
+	long long b = gt_in_unit(pair->diff.bytes_b, unit);
 	char device[GT_DEVICE_TEXT];
 	char *sentence =
 		gt_xasprintf("%s: %s %+lld %s (%lld -> %lld)", gt_device_text(pair->device, device),
@@ -277,7 +273,7 @@ static void print_table(struct gt_out *out, const struct gt_args *args,
 
 static char *change_text(uint64_t a, uint64_t b, enum gt_unit unit)
 {
-	long long x = in_unit(a, unit), y = in_unit(b, unit);
+	long long x = gt_in_unit(a, unit), y = gt_in_unit(b, unit);
 
 	return x == y ? gt_xasprintf("%lld -> %lld", x, y)
 		      : gt_xasprintf("%lld -> %lld (%+lld)", x, y, y - x);
@@ -326,7 +322,7 @@ static void print_steps(struct gt_out *out, const struct gt_diff_pair *pair)
 		snprintf(words, sizeof(words), "%zu", i + 1);
 		numbers = add_words(numbers, words);
 		snprintf(words, sizeof(words), "%+lld",
-			 in_unit(b->steps[i].peak, unit) - in_unit(a->steps[i].peak, unit));
+			 gt_in_unit(b->steps[i].peak, unit) - gt_in_unit(a->steps[i].peak, unit));
 		changes = add_words(changes, words);
 	}
 	if (count)
@@ -366,9 +362,9 @@ static void print_alone(struct gt_out *out, const struct gt_args *args,
 	}
 	if (added || removed)
 		gt_line(out, GT_PLAIN, "Only in B: %zu row%s, %lld %s. Only in A: %zu row%s, %lld.",
-			added, added == 1 ? "" : "s", in_unit(more, unit_of(pair)),
+			added, added == 1 ? "" : "s", gt_in_unit(more, unit_of(pair)),
 			gt_unit_name(unit_of(pair)), removed, removed == 1 ? "" : "s",
-			in_unit(less, unit_of(pair)));
+			gt_in_unit(less, unit_of(pair)));
 }
 
 static void print_pair(struct gt_out *out, const struct gt_args *args,

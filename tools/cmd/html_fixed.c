@@ -66,7 +66,7 @@ static void put_holders(FILE *file, const struct gt_rows *rows, const struct gt_
 			enum gt_unit unit)
 {
 	const char *const names[] = {"your lines", "category", gt_unit_name(unit), "%"};
-	int64_t total = gt_round_to((int64_t)state->bytes, gt_unit_bytes(unit));
+	int64_t total = gt_in_unit((int64_t)state->bytes, unit);
 	int64_t *bytes = gt_xcalloc(rows->count + 1, sizeof(*bytes));
 	int64_t *units = gt_xcalloc(rows->count + 1, sizeof(*units));
 	int64_t *shares = gt_xcalloc(rows->count + 1, sizeof(*shares));
@@ -119,7 +119,7 @@ static void put_ledger(FILE *file, const json_t *ledger, enum gt_unit unit)
 		gt_page_put(file, text_at(row, 1));
 		fputs("<td>", file);
 		gt_page_put(file, text_at(row, 2));
-		put_number(file, gt_round_to(bytes, gt_unit_bytes(unit)), bytes);
+		put_number(file, gt_in_unit(bytes, unit), bytes);
 	}
 	fputs("</table>", file);
 }
@@ -139,7 +139,7 @@ static void put_remedies(FILE *file, const json_t *oom, enum gt_unit unit)
 		gt_page_put(file, json_string_value(json_object_get(row, "text")));
 		fputs("<td>", file);
 		gt_page_put(file, json_string_value(json_object_get(row, "lasts")));
-		put_number(file, gt_round_to(bytes, gt_unit_bytes(unit)), bytes);
+		put_number(file, gt_in_unit(bytes, unit), bytes);
 	}
 	fputs("</table>", file);
 }

@@ -225,7 +225,7 @@ static enum gt_unit unit_of(const struct view *view)
 
 static long long in_unit(const struct view *view, int64_t bytes)
 {
-	return (long long)gt_round_to(bytes, gt_unit_bytes(unit_of(view)));
+	return gt_in_unit(bytes, unit_of(view));
 }
 
 static const char *bound(const struct gt_ledger_row *row)

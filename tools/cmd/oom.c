@@ -177,9 +177,9 @@ static enum gt_unit unit_of(const struct failure *failure)
 	return gt_unit_for(most);
 }
 
-static int64_t in_unit(const struct failure *failure, uint64_t bytes)
+static long long in_unit(const struct failure *failure, uint64_t bytes)
 {
-	return gt_round_to((int64_t)bytes, gt_unit_bytes(unit_of(failure)));
+	return gt_in_unit((int64_t)bytes, unit_of(failure));
 }
 
 static void print_answer(struct gt_out *out, const struct failure *failure)
@@ -189,11 +189,10 @@ static void print_answer(struct gt_out *out, const struct failure *failure)
 	if (gt_print_verdict(out, failure->input, failure->report, &failure->verdict,
 			     &failure->joint, unit_of(failure)))
 		return;
-	lack = short_by(failure) ? gt_xasprintf(", short by %lld",
-						(long long)in_unit(failure, short_by(failure)))
-				 : gt_xstrdup("");
-	asked = gt_xasprintf("asked %lld %s%s",
-			     (long long)in_unit(failure, gt_report_asked(failure->report)),
+	lack = short_by(failure)
+		       ? gt_xasprintf(", short by %lld", in_unit(failure, short_by(failure)))
+		       : gt_xstrdup("");
+	asked = gt_xasprintf("asked %lld %s%s", in_unit(failure, gt_report_asked(failure->report)),
 			     gt_unit_name(unit_of(failure)), lack);
 	where = gt_where_fitting(out, failure->input, failure->site,
 				 strlen("Out of memory:  .") + strlen(asked));
@@ -225,8 +224,7 @@ static char *free_text(const struct failure *failure)
 {
 	if (!failure->free_known)
 		return gt_xstrdup("free not known");
-	return gt_xasprintf("%lld free%s",
-			    (long long)in_unit(failure, failure->report->device_free),
+	return gt_xasprintf("%lld free%s", in_unit(failure, failure->report->device_free),
 			    short_by(failure) ? "" : ": refused although that is enough");
 }
 
@@ -274,8 +272,7 @@ static void print_context(struct gt_out *out, const struct failure *failure)
 	char size[GT_SIZE_TEXT];
 	char *available = free_text(failure);
 	char *lack = short_by(failure)
-			     ? gt_xasprintf(": short by %lld",
-					    (long long)in_unit(failure, short_by(failure)))
+			     ? gt_xasprintf(": short by %lld", in_unit(failure, short_by(failure)))
 			     : gt_xstrdup("");
 	char *torch = report->torch_requested
 			      ? gt_xasprintf(" (torch's message: %s)",
@@ -284,8 +281,8 @@ static void print_context(struct gt_out *out, const struct failure *failure)
 
 	print_moment(out, failure);
 	gt_line(out, GT_PLAIN, "Asked %lld %s%s, %s%s; tries: %u.",
-		(long long)in_unit(failure, report->requested), gt_unit_name(unit_of(failure)),
-		torch, available, lack, report->tries);
+		in_unit(failure, report->requested), gt_unit_name(unit_of(failure)), torch,
+		available, lack, report->tries);
 	free(lack);
 	free(torch);
 	free(available);
@@ -306,7 +303,7 @@ static void cached_row(struct gt_table *table, unsigned int part_of, const struc
 	bool useless = v->cause == GT_CAUSE_FRAGMENTATION || v->cause == GT_CAUSE_POOL_CACHE;
 	char *name = v->pieces_known && v->pool != GT_POOL_DRIVER
 			     ? gt_xasprintf("cached, largest piece %lld",
-					    (long long)in_unit(failure, v->largest_piece))
+					    in_unit(failure, v->largest_piece))
 			     : gt_xstrdup("cached by pools");
 
 	gt_table_row(table, part_of, 0, GT_ROW_SCREEN | (useless ? GT_ROW_ACT : 0));

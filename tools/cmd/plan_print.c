@@ -26,7 +26,7 @@ static enum gt_unit unit_of(const struct gt_plan_view *view)
 
 static long long in_unit(double bytes, enum gt_unit unit)
 {
-	return gt_round_to((int64_t)bytes, gt_unit_bytes(unit));
+	return gt_in_unit((int64_t)bytes, unit);
 }
 
 /* ---- text ------------------------------------------------------------------------------------------ */

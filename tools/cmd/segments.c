@@ -177,7 +177,6 @@ static char *pinned_by(const struct view *view, const struct gt_segment *segment
 static void print_answer(struct gt_out *out, const struct view *view)
 {
 	enum gt_unit unit = gt_unit_for(view->held);
-	int64_t divisor = gt_unit_bytes(unit);
 	uint64_t cached = view->held - view->used;
 	char wanted[GT_SIZE_TEXT], device[GT_DEVICE_TEXT];
 
@@ -186,22 +185,20 @@ static void print_answer(struct gt_out *out, const struct view *view)
 		gt_line(out, GT_BOLD, "Nothing is cached: all that is held is in use.");
 	else if (view->largest >= view->wanted)
 		gt_line(out, GT_BOLD, "%lld %s cached; %s would fit: largest piece %lld.",
-			(long long)gt_round_to((int64_t)cached, divisor), gt_unit_name(unit),
-			wanted, (long long)gt_round_to((int64_t)view->largest, divisor));
+			gt_in_unit(cached, unit), gt_unit_name(unit), wanted,
+			gt_in_unit(view->largest, unit));
 	else
 		gt_line(out, GT_BOLD,
 			"%lld %s cached in %zu pieces, none of it fits %s: largest piece %lld.",
-			(long long)gt_round_to((int64_t)cached, divisor), gt_unit_name(unit),
-			view->pieces, wanted,
-			(long long)gt_round_to((int64_t)view->largest, divisor));
+			gt_in_unit(cached, unit), gt_unit_name(unit), view->pieces, wanted,
+			gt_in_unit(view->largest, unit));
 	gt_line(out, GT_PLAIN, "%s   %.3f s   %zu segments, held = in use + cached",
 		gt_device_text(view->place->lane->device, device), (double)view->us / 1e6,
 		view->list.count);
 	if (view->private)
 		gt_line(out, GT_PLAIN,
 			"%lld %s of it in private pools (of CUDA graphs, MemPool): not for others.",
-			(long long)gt_round_to((int64_t)view->private, divisor),
-			gt_unit_name(unit));
+			gt_in_unit(view->private, unit), gt_unit_name(unit));
 }
 
 /* "large", "small": torch's two; "private 0.1": one of its own, known of snapshots; "" = no pool. */

@@ -104,7 +104,6 @@ static bool stands_out(const struct gt_steps *steps)
 static void print_answer(struct gt_out *out, const struct view *view, enum gt_unit unit)
 {
 	const struct gt_steps *steps = &view->steps;
-	int64_t divisor = gt_unit_bytes(unit);
 	char slope[GT_SIZE_TEXT];
 	char *grows = gt_xstrdup(view->growth.enough ? " No growth." : "");
 
@@ -115,17 +114,15 @@ static void print_answer(struct gt_out *out, const struct view *view, enum gt_un
 	}
 	if (!stands_out(steps)) {
 		gt_line(out, GT_BOLD, "Peak %lld %s in each step.%s",
-			(long long)gt_round_to((int64_t)steps->steps[steps->usual].peak, divisor),
-			gt_unit_name(unit), grows);
+			gt_in_unit(steps->steps[steps->usual].peak, unit), gt_unit_name(unit),
+			grows);
 		free(grows);
 		return;
 	}
 	gt_line(out, GT_BOLD, "Usual peak %lld %s; worst %lld in step %zu%s.%s",
-		(long long)gt_round_to((int64_t)steps->steps[steps->usual].peak, divisor),
-		gt_unit_name(unit),
-		(long long)gt_round_to((int64_t)steps->steps[steps->worst].peak, divisor),
-		steps->worst + 1, largest_input(steps, steps->worst) ? " (largest input)" : "",
-		grows);
+		gt_in_unit(steps->steps[steps->usual].peak, unit), gt_unit_name(unit),
+		gt_in_unit(steps->steps[steps->worst].peak, unit), steps->worst + 1,
+		largest_input(steps, steps->worst) ? " (largest input)" : "", grows);
 	free(grows);
 }
 
@@ -264,7 +261,6 @@ static void print_spread(struct gt_out *out, const struct view *view, enum gt_un
 {
 	const struct gt_steps *steps = &view->steps;
 	uint64_t low = UINT64_MAX, high = 0;
-	int64_t divisor = gt_unit_bytes(unit);
 	double speed = gt_steps_per_second(steps);
 	char words[40] = "";
 
@@ -276,9 +272,8 @@ static void print_spread(struct gt_out *out, const struct view *view, enum gt_un
 		return;
 	if (speed > 0)
 		snprintf(words, sizeof(words), ", %.3g steps/s", speed);
-	gt_line(out, GT_PLAIN, "2-%zu: peak %lld to %lld%s.", steps->count,
-		(long long)gt_round_to((int64_t)low, divisor),
-		(long long)gt_round_to((int64_t)high, divisor), words);
+	gt_line(out, GT_PLAIN, "2-%zu: peak %lld to %lld%s.", steps->count, gt_in_unit(low, unit),
+		gt_in_unit(high, unit), words);
 	gt_line(out, GT_PLAIN,
 		"Carried in: made in the step before, freed in this one. Peaks: most in use.");
 }

@@ -127,8 +127,7 @@ void gt_print_tree(struct gt_out *out, const struct gt_args *args, const struct 
 	};
 
 	gt_table_unit(printing.table, printing.unit);
-	print_inside(&printing, &tree,
-		     gt_round_to((int64_t)tree.bytes, gt_unit_bytes(printing.unit)), 0);
+	print_inside(&printing, &tree, gt_in_unit((int64_t)tree.bytes, printing.unit), 0);
 	if (printing.hidden)
 		print_hidden(&printing);
 	gt_table_row(printing.table, 0, 0, GT_ROW_SCREEN);

@@ -20,7 +20,7 @@ struct saying {
 
 static long long in_unit(const struct saying *s, uint64_t bytes)
 {
-	return (long long)gt_round_to((int64_t)bytes, gt_unit_bytes(s->unit));
+	return gt_in_unit((int64_t)bytes, s->unit);
 }
 
 static const struct gt_site_def *site_of(const struct gt_input *input,
@@ -333,8 +333,7 @@ void gt_print_remedies(struct gt_out *out, const struct gt_verdict *verdict, enu
 {
 	uint64_t lack = verdict->over ? verdict->over : verdict->short_by;
 	char *title = gt_xasprintf("Enough?  %s by %lld %s", verdict->over ? "over" : "short",
-				   (long long)gt_round_to((int64_t)lack, gt_unit_bytes(unit)),
-				   gt_unit_name(unit));
+				   gt_in_unit((int64_t)lack, unit), gt_unit_name(unit));
 	const struct gt_field fields[] = {
 		{"remedy", title, GT_FIELD_TEXT, GT_SHOW_ALWAYS},
 		{"bytes", "gives", GT_FIELD_BYTES, GT_SHOW_ALWAYS},

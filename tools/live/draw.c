@@ -51,7 +51,7 @@ static void put(struct canvas *c, int column, int width, enum gt_cell_style styl
 /* Less than half of a unit is not nothing. */
 static char *units(const struct canvas *c, double bytes, char buffer[GT_SIZE_TEXT])
 {
-	long long whole = gt_round_to((int64_t)bytes, gt_unit_bytes(c->unit));
+	long long whole = gt_in_unit((int64_t)bytes, c->unit);
 
 	if (!whole && bytes > 0)
 		return strcpy(buffer, "<1");

@@ -46,6 +46,11 @@ int64_t gt_round_to(int64_t value, int64_t divisor)
 	return value - low * divisor >= divisor - (value - low * divisor) ? low + 1 : low;
 }
 
+long long gt_in_unit(int64_t bytes, enum gt_unit unit)
+{
+	return gt_round_to(bytes, gt_unit_bytes(unit));
+}
+
 struct share {
 	int64_t remainder;
 	size_t index;

@@ -25,6 +25,9 @@ enum gt_unit gt_unit_for(uint64_t total);
 /* Nearest whole number of divisors, halves upwards. */
 int64_t gt_round_to(int64_t value, int64_t divisor);
 
+/* The same of bytes, in a unit: a number for %lld. */
+long long gt_in_unit(int64_t bytes, enum gt_unit unit);
+
 /*
  * Round parts to whole divisors so that they add up to total (in divisors): each is rounded down,
  * the rest goes to the largest remainders, the first of equals first.
