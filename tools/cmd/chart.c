@@ -11,6 +11,7 @@
 #include <string.h>
 #include "chart/chart.h"
 #include "cmd/oom.h"
+#include "cmd/refusals.h"
 #include "cmd/part.h"
 #include "cmd/summary.h"
 #include "model/marks.h"

@@ -2,7 +2,7 @@
 /* gputrace errors: every refused request and how it ended; most are no failure at all. */
 #include <stdlib.h>
 #include <string.h>
-#include "cmd/oom.h"
+#include "cmd/refusals.h"
 #include "model/steps.h"
 #include "model/xalloc.h"
 #include "out/json.h"
@@ -18,47 +18,19 @@ struct refusal {
 	const char *outcome;
 };
 
-char *gt_refusal_text(const struct gt_trace *trace, const struct gt_report *report)
-{
-	static const char *const ends[] = {
-		[GT_END_RECOVERED] = "%s refused, then granted",
-		[GT_END_CAUGHT] = "%s refused, caught",
-		[GT_END_FATAL] = "out of memory: %s asked",
-		[GT_END_OPEN] = "out of memory: %s asked",
-	};
-	char size[GT_SIZE_TEXT];
-
-	return gt_xasprintf(ends[gt_report_end(trace, report)],
-			    gt_size_text(gt_report_asked(report), size));
-}
-
 struct refusals {
 	struct refusal *items;
 	size_t count;
-	size_t fatal, open, caught, recovered, other;
+	size_t ends[GT_END_OPEN + 1], other; /* other: refused for another reason than memory */
 };
 
-static const char *outcome_of(struct refusals *all, const struct gt_trace *trace,
-			      const struct gt_report *report)
+static void count(struct refusals *all, const struct gt_trace *trace,
+		  const struct gt_report *report)
 {
-	if (!gt_is_memory(report)) {
+	if (gt_is_memory(report))
+		all->ends[gt_report_end(trace, report)]++;
+	else
 		all->other++;
-		return "not memory";
-	}
-	switch (gt_report_end(trace, report)) {
-	case GT_END_RECOVERED:
-		all->recovered++;
-		return "granted on retry";
-	case GT_END_CAUGHT:
-		all->caught++;
-		return "caught";
-	case GT_END_FATAL:
-		all->fatal++;
-		return "fatal";
-	default:
-		all->open++;
-		return "open";
-	}
 }
 
 static size_t step_of(struct gt_input *input, size_t lane_index, const struct gt_report *report)
@@ -78,39 +50,39 @@ static void add_trace(const struct gt_args *args, struct gt_input *input, struct
 	for (size_t i = 0; i < trace->report_count; i++) {
 		const struct gt_report *report = &trace->reports[i];
 		size_t lane = gt_report_lane(trace, report);
-		const struct gt_trace_lane *at = &trace->lanes[lane];
 
-		if (lane == trace->lane_count ||
-		    (args->device != GT_ANY_DEVICE && args->device != at->device))
+		if (!gt_report_wanted(args, trace, report))
 			continue;
+		count(all, trace, report);
 		*GT_PUSH(all->items, all->count) = (struct refusal){
 			.input = input,
 			.report = report,
 			.lane_index = lane,
 			.step = step_of(input, lane, report),
-			.where = gt_where_text(
-				input,
-				&at->site_defs[report->site < at->site_count ? report->site : 0]),
-			.outcome = outcome_of(all, trace, report),
+			.where = gt_where_text(input, gt_report_site(trace, report)),
+			.outcome = gt_outcome_text(trace, report),
 		};
 	}
 }
 
 static void print_answer(struct gt_out *out, const struct refusals *all)
 {
+	size_t ended = all->ends[GT_END_FATAL] + all->ends[GT_END_OPEN];
+
 	if (!all->count) {
 		gt_line(out, GT_BOLD, "No request was refused.");
 		return;
 	}
-	if (all->fatal + all->open) {
+	if (ended) {
 		gt_line(out, GT_RED_BOLD, "%zu refused request%s, %zu ended the run or may have.",
-			all->count, all->count > 1 ? "s" : "", all->fatal + all->open);
+			all->count, all->count > 1 ? "s" : "", ended);
 		return;
 	}
 	gt_line(out, GT_BOLD,
 		"%zu refused request%s: %zu granted on retry, %zu caught, %zu not memory. No "
 		"failure.",
-		all->count, all->count > 1 ? "s" : "", all->recovered, all->caught, all->other);
+		all->count, all->count > 1 ? "s" : "", all->ends[GT_END_RECOVERED],
+		all->ends[GT_END_CAUGHT], all->other);
 }
 
 /* What the host refused to pin is of no GPU. */

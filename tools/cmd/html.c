@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "cmd/html.h"
-#include "cmd/oom.h"
+#include "cmd/refusals.h"
 #include "model/xalloc.h"
 #include "out/json.h"
 #include "page/text.h"

@@ -8,6 +8,7 @@
 #include "cmd/diff.h"
 #include "cmd/ledger.h"
 #include "cmd/oom.h"
+#include "cmd/refusals.h"
 #include "cmd/segments.h"
 #include "cmd/summary.h"
 #include "cmd/verdict.h"
@@ -123,9 +124,9 @@ static json_t *json_remedy(const struct gt_verdict *verdict, const struct gt_rem
 static const struct gt_frame *line_to_look_at(const struct gt_html_view *view,
 					      const struct gt_verdict *verdict)
 {
-	const struct gt_trace_lane *lane = view->place->lane;
-	uint32_t site = view->failure->site < lane->site_count ? view->failure->site : 0;
-	const struct gt_site_def *def = verdict->site ? verdict->site : &lane->site_defs[site];
+	const struct gt_site_def *def =
+		verdict->site ? verdict->site
+			      : gt_report_site(view->place->input->trace, view->failure);
 
 	if (verdict->frame)
 		return verdict->frame;

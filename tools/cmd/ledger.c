@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include "cmd/oom.h"
+#include "cmd/refusals.h"
 #include "cmd/part.h"
 #include "model/xalloc.h"
 #include "out/json.h"

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include "cmd/oom.h"
+#include "cmd/refusals.h"
 #include "model/xalloc.h"
 
 /* A peak that is off by more than 1/UNLIKE of the median is not like the others. */

@@ -13,9 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "cmd/library.h"
-#include "cmd/oom.h"
 #include "cmd/pack.h"
 #include "cmd/program.h"
+#include "cmd/refusals.h"
 #include "model/xalloc.h"
 #include "out/number.h"
 
@@ -190,16 +190,13 @@ static char *ending_of(const struct gt_trace *trace, int status)
 
 static void say_failure(struct gt_input *input, const struct gt_report *report, const char *ending)
 {
-	size_t lane_index = gt_report_lane(input->trace, report);
-	const struct gt_trace_lane *lane = &input->trace->lanes[lane_index];
+	size_t lane = gt_report_lane(input->trace, report);
 	char device[GT_DEVICE_TEXT], asked[GT_SIZE_TEXT];
-	char *where = report->site < lane->site_count
-			      ? gt_where_text(input, &lane->site_defs[report->site])
-			      : gt_xstrdup("-");
+	char *where = gt_where_text(input, gt_report_site(input->trace, report));
 
 	gt_message(0, "pid %u %.32s: out of memory on %s, %s asked at %s, %s",
 		   input->trace->header.pid, input->trace->header.comm,
-		   gt_device_text(lane->device, device),
+		   gt_device_text(input->trace->lanes[lane].device, device),
 		   gt_size_text(gt_report_asked(report), asked), where, ending);
 	free(where);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "cmd/holders.h"
 #include "cmd/oom.h"
+#include "cmd/refusals.h"
 #include "cmd/ranks.h"
 #include "cmd/torch_table.h"
 #include "cmd/warnings.h"

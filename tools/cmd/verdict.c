@@ -26,14 +26,7 @@ static long long in_unit(const struct saying *s, uint64_t bytes)
 static const struct gt_site_def *site_of(const struct gt_input *input,
 					 const struct gt_report *report, const struct gt_verdict *v)
 {
-	const struct gt_trace_lane *lane = NULL;
-
-	if (v->site)
-		return v->site;
-	for (size_t i = 0; i < input->trace->lane_count; i++)
-		if (input->trace->lanes[i].lane == report->lane)
-			lane = &input->trace->lanes[i];
-	return &lane->site_defs[report->site < lane->site_count ? report->site : 0];
+	return v->site ? v->site : gt_report_site(input->trace, report);
 }
 
 /*

@@ -7,6 +7,7 @@
 #include "model/calls.h"
 
 #include <stdlib.h>
+#include "model/failure.h"
 #include "model/xalloc.h"
 
 #define FEWEST 8 /* calls from which on a rule can be seen */
@@ -90,11 +91,8 @@ static bool same_line(const struct gt_site_def *a, const struct gt_site_def *b)
 }
 
 static bool was_called(const struct gt_trace_lane *lane, const struct tally *tallies,
-		       const struct gt_report *report)
+		       const struct gt_site_def *asked)
 {
-	const struct gt_site_def *asked =
-		&lane->site_defs[report->site < lane->site_count ? report->site : 0];
-
 	for (size_t s = 1; s < lane->site_count; s++)
 		if (tallies[s].births >= FEWEST - 1 && same_line(&lane->site_defs[s], asked))
 			return true;
@@ -127,7 +125,7 @@ struct gt_calls gt_calls_of(const struct gt_trace *trace, const struct gt_answer
 	struct tally *tallies = tallies_of(trace, lane_index, from, to);
 	bool *kept = static_sites(lane, answers, lane_index);
 	struct gt_calls calls = {.sites = gt_xcalloc(lane->site_count + 1, sizeof(bool))};
-	bool called = !report || was_called(lane, tallies, report);
+	bool called = !report || was_called(lane, tallies, gt_report_site(trace, report));
 
 	for (uint32_t s = 1; called && s < lane->site_count; s++) {
 		calls.sites[s] = !kept[s] && grows(&tallies[s], to);

@@ -81,3 +81,14 @@ size_t gt_report_lane(const struct gt_trace *trace, const struct gt_report *repo
 			return i;
 	return trace->lane_count;
 }
+
+const struct gt_site_def *gt_report_site(const struct gt_trace *trace,
+					 const struct gt_report *report)
+{
+	static const struct gt_site_def nothing;
+	size_t lane = gt_report_lane(trace, report);
+
+	if (lane == trace->lane_count || report->site >= trace->lanes[lane].site_count)
+		return &nothing;
+	return &trace->lanes[lane].site_defs[report->site];
+}

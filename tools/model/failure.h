@@ -30,4 +30,8 @@ const struct gt_report *gt_headline(const struct gt_trace *trace);
 /* The lane of a report, by index into trace->lanes; lane_count when there is none. */
 size_t gt_report_lane(const struct gt_trace *trace, const struct gt_report *report);
 
+/* Who asked; a site without stacks where the trace does not know. */
+const struct gt_site_def *gt_report_site(const struct gt_trace *trace,
+					 const struct gt_report *report);
+
 #endif

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "model/segments.h"
+#include "model/walk.h"
 #include "model/xalloc.h"
 
 #define SMALL_SEGMENT (UINT64_C(2) << 20) /* torch's cudaMalloc, or mapping, for small blocks */
@@ -243,8 +244,7 @@ static struct extent *add_extent(struct gt_segments *segments, const struct exte
 
 static void begin_driver(struct gt_segments *segments, const struct gt_block *block)
 {
-	bool known = block->site < segments->lane->site_count;
-	unsigned int mask = known ? segments->lane->site_defs[block->site].mask : 0;
+	unsigned int mask = gt_site_mask(segments->lane, block->site);
 	struct extent value = {
 		.range = {block->addr, block->size},
 		.site = block->site,
