@@ -93,22 +93,20 @@ static void say_process(struct words *words, const struct gt_chart_of *of)
 
 /*
  * The file is made here and no earlier: a command that finds nothing to draw leaves what was there. It
- * holds names as a page does: not for other users, and no link is followed.
+ * holds names as a page does: not for other users, and no link is followed. 0, or the exit status.
  */
-static struct gt_canvas *make_canvas(struct gt_out *out, double height,
-				     const struct gt_chart_head *head, int *ret_status)
+static int begin(struct gt_out *out, double height, const struct gt_chart_head *head,
+		 struct gt_canvas **ret)
 {
-	*ret_status = 0;
 	if (!gt_canvas_can(out->picture))
-		*ret_status =
-			gt_message(GT_EXIT_UNREADABLE, "png and pdf need libcairo.so.2, which "
-						       "is not here; svg needs nothing");
-	else if (!(out->file = gt_out_create(out->path)))
-		*ret_status = gt_message(GT_EXIT_USAGE, "%s: cannot write: %s", out->path,
-					 strerror(errno));
-	if (*ret_status)
-		return NULL;
-	return gt_canvas_new(out->file, out->picture, GT_CHART_WIDTH, height, head->title);
+		return gt_message(GT_EXIT_UNREADABLE, "png and pdf need libcairo.so.2, which is "
+						      "not here; svg needs nothing");
+	out->file = gt_out_create(out->path);
+	if (!out->file)
+		return gt_message(GT_EXIT_USAGE, "%s: cannot write: %s", out->path,
+				  strerror(errno));
+	*ret = gt_canvas_new(out->file, out->picture, GT_CHART_WIDTH, height, head->title);
+	return 0;
 }
 
 static int finish(struct gt_canvas *canvas)
@@ -312,8 +310,8 @@ static int draw_timeline(struct gt_out *out, struct timeline *t)
 	t->chart.held = t->held;
 	t->chart.marks = t->marks;
 	t->chart.step_us = t->step_us;
-	canvas = make_canvas(out, gt_timeline_height(&t->chart), &t->chart.head, &status);
-	if (!canvas)
+	status = begin(out, gt_timeline_height(&t->chart), &t->chart.head, &canvas);
+	if (status)
 		return status;
 	gt_timeline_draw(canvas, &t->chart);
 	return finish(canvas);
@@ -391,23 +389,12 @@ static char *worst_text(const struct gt_steps *steps)
 	return gt_xasprintf("step %zu: %s", steps->worst + 1, gt_size_text(worst->peak, size));
 }
 
-static int draw_steps(struct gt_out *out, const struct gt_steps_chart *chart)
-{
-	struct gt_canvas *canvas;
-	int status;
-
-	canvas = make_canvas(out, gt_steps_height(chart), &chart->head, &status);
-	if (!canvas)
-		return status;
-	gt_steps_draw(canvas, chart);
-	return finish(canvas);
-}
-
 int gt_chart_steps(struct gt_out *out, const struct gt_chart_of *of, const struct gt_steps *steps)
 {
 	size_t each = steps->count / MOST_BARS + 1;
 	struct gt_bar *bars = gt_xcalloc(steps->count + 1, sizeof(*bars));
 	struct gt_steps_chart chart = {.bars = bars, .card = of->place->device_total};
+	struct gt_canvas *canvas;
 	struct words words;
 	char *worst;
 	int status;
@@ -426,7 +413,11 @@ int gt_chart_steps(struct gt_out *out, const struct gt_chart_of *of, const struc
 	end_words(&words);
 	chart.head = (struct gt_chart_head){words.title, words.note, false};
 	chart.worst = worst = worst_text(steps);
-	status = draw_steps(out, &chart);
+	status = begin(out, gt_steps_height(&chart), &chart.head, &canvas);
+	if (!status) {
+		gt_steps_draw(canvas, &chart);
+		status = finish(canvas);
+	}
 	free(worst);
 	free(words.text);
 	free(bars);
@@ -463,22 +454,11 @@ static void add_changes(struct gt_diff_chart *chart, const struct gt_diff *diff)
 	*GT_PUSH(chart->rows, chart->row_count) = rest;
 }
 
-static int draw_diff(struct gt_out *out, const struct gt_diff_chart *chart)
-{
-	struct gt_canvas *canvas;
-	int status;
-
-	canvas = make_canvas(out, gt_diff_height(chart), &chart->head, &status);
-	if (!canvas)
-		return status;
-	gt_diff_draw(canvas, chart);
-	return finish(canvas);
-}
-
 int gt_chart_diff(struct gt_out *out, const struct gt_args *args, const struct gt_diff_pairs *pairs)
 {
 	const struct gt_diff_pair *pair = pairs->pairs;
 	struct gt_diff_chart chart = {0};
+	struct gt_canvas *canvas;
 	struct words words;
 	int status;
 
@@ -493,7 +473,11 @@ int gt_chart_diff(struct gt_out *out, const struct gt_args *args, const struct g
 	gt_diff_print_head(&words.out, args, pairs);
 	end_words(&words);
 	chart.head = (struct gt_chart_head){words.title, words.note, false};
-	status = draw_diff(out, &chart);
+	status = begin(out, gt_diff_height(&chart), &chart.head, &canvas);
+	if (!status) {
+		gt_diff_draw(canvas, &chart);
+		status = finish(canvas);
+	}
 	for (size_t i = 0; i < chart.row_count; i++)
 		free(chart.rows[i].name);
 	free(chart.rows);
