@@ -160,7 +160,7 @@ int gt_parse_when(const char *text, struct gt_when *ret);
 /* main.c: a command line as if it had been typed, behind "gputrace". Returns the exit status. */
 int gt_run_line(int argc, char **argv);
 
-/* One line on standard error behind "gputrace: "; returns status. */
+/* answer.c: one line on standard error behind "gputrace: "; returns status. */
 int gt_message(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int gt_message_error(const struct gt_error *err);
 

@@ -5,11 +5,8 @@
  */
 #define _GNU_SOURCE
 #include "cmd/cmd.h"
-#include "chart/canvas.h"
 
-#include <errno.h>
 #include <getopt.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +14,6 @@
 #include "export/export.h"
 #include "live/live.h"
 #include "model/answers.h"
-#include "out/bar.h"
 #include "out/number.h"
 #include "symbols/library.h"
 
@@ -27,13 +23,72 @@ struct option_row {
 	const char *name;
 	const char *value; /* NULL = a switch */
 	const char *help;
-	int (*parse)(struct gt_args *args, const char *value); /* 0, or -1 */
-	size_t field;					       /* without parse: set to true */
+	/* One of the two; 0, or -1 when the value is none. */
+	int (*parse)(struct gt_args *args, const char *value);
+	int (*set)(void *field, const char *value);
+	size_t field; /* of set, in struct gt_args */
 };
-/* A switch, of a bool in gt_args. */
-#define SETS(name) .field = offsetof(struct gt_args, name)
 
-/* ---- values ---------------------------------------------------------------------------------- */
+/* ---- values that are one field --------------------------------------------------------------- */
+
+static int set_switch(void *field, const char *value)
+{
+	(void)value;
+	*(bool *)field = true;
+	return 0;
+}
+
+static int set_text(void *field, const char *value)
+{
+	*(const char **)field = value;
+	return 0;
+}
+
+static int set_name(void *field, const char *value)
+{
+	*(const char **)field = value;
+	return *value ? 0 : -1;
+}
+
+static int set_size(void *field, const char *value)
+{
+	return gt_parse_size(value, field);
+}
+
+static int set_some(void *field, const char *value)
+{
+	return gt_parse_size(value, field) || !*(uint64_t *)field ? -1 : 0;
+}
+
+static int set_time(void *field, const char *value)
+{
+	return gt_parse_time(value, field) || !*(uint64_t *)field ? -1 : 0;
+}
+
+static int set_count(void *field, const char *value)
+{
+	long number;
+
+	if (gt_parse_number(value, 1, 1000000000, &number))
+		return -1;
+	*(unsigned long *)field = (unsigned long)number;
+	return 0;
+}
+
+/* Comparing the pointers makes the compiler refuse a member of another type. */
+#define SETS(how, type, member)                                 \
+	.set = how, .field = offsetof(struct gt_args, member) + \
+			     0 * sizeof((type *)NULL == &((struct gt_args *)NULL)->member)
+
+#define SWITCH(member) SETS(set_switch, bool, member)
+#define TEXT(member)   SETS(set_text, const char *, member)
+#define NAME(member)   SETS(set_name, const char *, member) /* not empty */
+#define SIZE(member)   SETS(set_size, uint64_t, member)
+#define SOME(member)   SETS(set_some, uint64_t, member) /* a size, not 0 */
+#define TIME(member)   SETS(set_time, uint64_t, member)
+#define COUNT(member)  SETS(set_count, unsigned long, member)
+
+/* ---- other values ---------------------------------------------------------------------------- */
 
 static int find_name(const char *const *names, size_t count, const char *value)
 {
@@ -73,28 +128,11 @@ static int parse_level(struct gt_args *args, const char *value)
 	return 0;
 }
 
-static int parse_output(struct gt_args *args, const char *value)
-{
-	args->output = value;
-	return 0;
-}
-
-static int parse_why(struct gt_args *args, const char *value)
-{
-	args->why = value;
-	return 0;
-}
-
 static int parse_mine(struct gt_args *args, const char *value)
 {
 	(void)args;
 	gt_library_mine(value);
 	return *value ? 0 : -1;
-}
-
-static int parse_for(struct gt_args *args, const char *value)
-{
-	return gt_parse_size(value, &args->wanted) || !args->wanted ? -1 : 0;
 }
 
 static int parse_by(struct gt_args *args, const char *value)
@@ -178,30 +216,6 @@ static int parse_points(struct gt_args *args, const char *value)
 	return 0;
 }
 
-static int parse_from(struct gt_args *args, const char *value)
-{
-	args->from = value;
-	return *value ? 0 : -1;
-}
-
-static int parse_to(struct gt_args *args, const char *value)
-{
-	args->to = value;
-	return *value ? 0 : -1;
-}
-
-static int parse_range(struct gt_args *args, const char *value)
-{
-	args->range = value;
-	return *value ? 0 : -1;
-}
-
-static int parse_dir(struct gt_args *args, const char *value)
-{
-	args->dir = value;
-	return 0;
-}
-
 static int parse_ring(struct gt_args *args, const char *value)
 {
 	uint64_t size;
@@ -216,11 +230,6 @@ static int parse_stacks(struct gt_args *args, const char *value)
 
 	args->stacks = value;
 	return find_name(names, 4, value) < 0 ? -1 : 0;
-}
-
-static int parse_budget(struct gt_args *args, const char *value)
-{
-	return gt_parse_size(value, &args->budget);
 }
 
 static int parse_frames(struct gt_args *args, const char *value)
@@ -255,12 +264,6 @@ static int parse_full(struct gt_args *args, const char *value)
 	return 0;
 }
 
-static int parse_watch(struct gt_args *args, const char *value)
-{
-	args->watch = value;
-	return *value ? 0 : -1;
-}
-
 static int parse_sort(struct gt_args *args, const char *value)
 {
 	static const char *const names[GT_LIVE_SORTS] = {
@@ -275,58 +278,12 @@ static int parse_sort(struct gt_args *args, const char *value)
 	return found < 0 ? -1 : 0;
 }
 
-static int parse_every(struct gt_args *args, const char *value)
-{
-	return gt_parse_time(value, &args->every_us) || !args->every_us ? -1 : 0;
-}
-
-static int parse_exported(struct gt_args *args, const char *value)
-{
-	args->exported = value;
-	return *value ? 0 : -1;
-}
-
 /* ---- of plan ---- */
-
-static int parse_gpu(struct gt_args *args, const char *value)
-{
-	return gt_parse_size(value, &args->plan.gpu) || !args->plan.gpu ? -1 : 0;
-}
 
 static int parse_reserve(struct gt_args *args, const char *value)
 {
 	args->plan.reserve_set = true;
 	return gt_parse_size(value, &args->plan.reserve);
-}
-
-static int parse_whole(const char *value, unsigned long *ret)
-{
-	long number;
-
-	if (gt_parse_number(value, 1, 1000000000, &number))
-		return -1;
-	*ret = (unsigned long)number;
-	return 0;
-}
-
-static int parse_target(struct gt_args *args, const char *value)
-{
-	return parse_whole(value, &args->plan.target);
-}
-
-static int parse_layers(struct gt_args *args, const char *value)
-{
-	return parse_whole(value, &args->plan.layers);
-}
-
-static int parse_rank(struct gt_args *args, const char *value)
-{
-	return parse_whole(value, &args->plan.rank);
-}
-
-static int parse_gpus(struct gt_args *args, const char *value)
-{
-	return parse_whole(value, &args->plan.gpus);
 }
 
 /* "350M": powers of 1000, as models are named. */
@@ -363,7 +320,7 @@ static int take_batch(const char *text, double *ret)
 {
 	unsigned long number;
 
-	if (parse_whole(text, &number))
+	if (set_count(&number, text))
 		return -1;
 	*ret = (double)number;
 	return 0;
@@ -410,23 +367,23 @@ static const struct option_row options[] = {
 	{GT_OPT_POINTS, 0, "points", "N", "slices of time in the table (default 1000)",
 	 .parse = parse_points},
 	{GT_OPT_FROM, 0, "from", "WHEN", "begin there: a time, a mark, a range or step:N",
-	 .parse = parse_from},
-	{GT_OPT_TO, 0, "to", "WHEN", "end there (of a range or step: its end)", .parse = parse_to},
+	 NAME(from)},
+	{GT_OPT_TO, 0, "to", "WHEN", "end there (of a range or step: its end)", NAME(to)},
 	{GT_OPT_RANGE, 0, "range", "NAME", "only in ranges of this name; * and ? match any, step",
-	 .parse = parse_range},
-	{GT_OPT_BUDGET, 0, "budget", "SIZE", "largest file to write", .parse = parse_budget},
+	 NAME(range)},
+	{GT_OPT_BUDGET, 0, "budget", "SIZE", "largest file to write", SIZE(budget)},
 	{GT_OPT_DIR, 0, "dir", "DIR", "where the traces go, made if need be (default: here)",
-	 .parse = parse_dir},
+	 TEXT(dir)},
 	{GT_OPT_RING, 0, "ring", "SIZE", "history kept per process (default 256M)",
 	 .parse = parse_ring},
 	{GT_OPT_STACKS, 0, "stacks", "KIND", "both (default), native, python or none",
 	 .parse = parse_stacks},
-	{GT_OPT_FOR, 0, "for", "SIZE", "is there room for a request of SIZE", .parse = parse_for},
+	{GT_OPT_FOR, 0, "for", "SIZE", "is there room for a request of SIZE", SOME(wanted)},
 	{GT_OPT_WHY, 0, "why", "ADDRESS|LINE", "the rule and the evidence of a block's category",
-	 .parse = parse_why},
+	 TEXT(why)},
 	{GT_OPT_PLAN, 0, "gpu", "SIZE", "memory of the card (default: that of the trace)",
-	 .parse = parse_gpu},
-	{GT_OPT_PLAN, 0, "target", "N", "batch to make up of micro-batches", .parse = parse_target},
+	 SOME(plan.gpu)},
+	{GT_OPT_PLAN, 0, "target", "N", "batch to make up of micro-batches", COUNT(plan.target)},
 	{GT_OPT_PLAN, 0, "reserve", "SIZE", "left free for all else (default 1G)",
 	 .parse = parse_reserve},
 	{GT_OPT_PLAN, 0, "batch", "N[,M...]", "batch sizes of the traces, in their order",
@@ -435,21 +392,21 @@ static const struct option_row options[] = {
 	{GT_OPT_PLAN, 0, "sample", "SIZE[,SIZE...]", "bytes per sample, with --params",
 	 .parse = parse_sample},
 	{GT_OPT_PLAN, 0, "layers", "N", "equal layers: for checkpointing, LoRA, sharding",
-	 .parse = parse_layers},
-	{GT_OPT_PLAN, 0, "rank", "R", "rank of LoRA's adapters", .parse = parse_rank},
-	{GT_OPT_PLAN, 0, "gpus", "N", "cards to shard over (default 2)", .parse = parse_gpus},
+	 COUNT(plan.layers)},
+	{GT_OPT_PLAN, 0, "rank", "R", "rank of LoRA's adapters", COUNT(plan.rank)},
+	{GT_OPT_PLAN, 0, "gpus", "N", "cards to shard over (default 2)", COUNT(plan.gpus)},
 	{GT_OPT_REMEDIES, 0, "remedies", NULL, "every remedy tried, with its formula",
-	 SETS(remedies)},
+	 SWITCH(remedies)},
 	{GT_OPT_NTH, 0, "nth", "N", "explain line N of \"gputrace errors\" instead",
 	 .parse = parse_nth},
 	{GT_OPT_PACK, 0, "pack", NULL, "put names and sources into the traces at the end",
-	 SETS(pack)},
-	{GT_OPT_PAGE, 0, "diff", NULL, "compare two traces on one page: A B", SETS(diff)},
+	 SWITCH(pack)},
+	{GT_OPT_PAGE, 0, "diff", NULL, "compare two traces on one page: A B", SWITCH(diff)},
 	{GT_OPT_PAGE, 0, "strip-paths", NULL, "no folders: for files that are mailed around",
-	 SETS(strip)},
-	{GT_OPT_TORCH, 0, "torch", NULL, "the table of torch.cuda.memory_summary()", SETS(torch)},
+	 SWITCH(strip)},
+	{GT_OPT_TORCH, 0, "torch", NULL, "the table of torch.cuda.memory_summary()", SWITCH(torch)},
 	{GT_OPT_TREE, 0, "tree", NULL, "the calls that lead to the memory, outermost first",
-	 SETS(tree)},
+	 SWITCH(tree)},
 	{GT_OPT_FRAMES, 0, "frames", "KIND", "merged (default), native or python",
 	 .parse = parse_frames},
 	{GT_OPT_FRAMES, 0, "full", NULL, "show the frames of libraries too", .parse = parse_full},
@@ -463,25 +420,24 @@ static const struct option_row options[] = {
 	 .parse = parse_mine},
 	{GT_OPT_RANK, 0, "rank", "N", "only the processes with RANK=N", .parse = parse_only_rank},
 	{GT_OPT_WATCH, 0, "watch", "DIR", "go on, with the traces that come and go in DIR",
-	 .parse = parse_watch},
-	{GT_OPT_WATCH, 0, "every", "TIME", "pause between two looks (default 15s)",
-	 .parse = parse_every},
+	 NAME(watch)},
+	{GT_OPT_WATCH, 0, "every", "TIME", "pause between two looks (default 15s)", TIME(every_us)},
 	{GT_OPT_LIVE, 0, "interval", "TIME", "between two looks (default 1s, at least 100ms)",
-	 .parse = parse_every},
+	 TIME(every_us)},
 	{GT_OPT_LIVE, 0, "sort", "KEY", "bytes|growth|blocks|allocs", .parse = parse_sort},
 	{GT_OPT_LIVE, 0, "once", NULL, "print what two looks show (by growth: 16), and end",
-	 SETS(once)},
-	{GT_OPT_EXPORT, 'f', "format", "FORMAT", &gt_export_names[1], .parse = parse_exported},
+	 SWITCH(once)},
+	{GT_OPT_EXPORT, 'f', "format", "FORMAT", &gt_export_names[1], NAME(exported)},
 	{GT_OPT_DUMP, 0, "defs", NULL, "what the numbers stand for: modules, frames, sites",
-	 SETS(defs)},
+	 SWITCH(defs)},
 	{GT_OPT_DUMP, 0, "lanes", NULL, "after the last event: counters, live blocks, sites",
-	 SETS(lanes)},
-	{GT_OPT_DUMP, 0, "check", NULL, "is the trace sound? exit 1 if it is not", SETS(check)},
+	 SWITCH(lanes)},
+	{GT_OPT_DUMP, 0, "check", NULL, "is the trace sound? exit 1 if it is not", SWITCH(check)},
 	{GT_OPT_FORMAT, 'f', "format", "FORMAT", "text (default), json, csv or md",
 	 .parse = parse_format},
-	{GT_OPT_ALL, 'a', "all", NULL, "never cut the answer to the screen", SETS(all)},
-	{GT_OPT_OUTPUT, 'o', "output", "FILE", "write there", .parse = parse_output},
-	{GT_OPT_PARTIAL, 0, "partial", NULL, "read what is whole of a cut file", SETS(partial)},
+	{GT_OPT_ALL, 'a', "all", NULL, "never cut the answer to the screen", SWITCH(all)},
+	{GT_OPT_OUTPUT, 'o', "output", "FILE", "write there", TEXT(output)},
+	{GT_OPT_PARTIAL, 0, "partial", NULL, "read what is whole of a cut file", SWITCH(partial)},
 };
 
 #define OPTIONS (sizeof(options) / sizeof(options[0]))
@@ -590,9 +546,8 @@ static int take_option(const struct gt_command *command, int value, struct gt_ar
 
 	if (row->value && !access(optarg, F_OK))
 		*taken = (struct taken){row, optarg};
-	if (!row->parse)
-		*(bool *)((char *)args + row->field) = true;
-	if (!row->parse || row->parse(args, optarg) == 0)
+	if ((row->parse ? row->parse(args, optarg) : row->set((char *)args + row->field, optarg)) ==
+	    0)
 		return -1;
 	return gt_message(GT_EXIT_USAGE, "%s: --%s %s: not understood; %s: %s", command->name,
 			  row->name, optarg, row->value, row->help);
@@ -655,50 +610,4 @@ int gt_parse_args(const struct gt_command *command, int argc, char **argv, struc
 		.operands = calloc((size_t)argc + 1, sizeof(char *)),
 	};
 	return parse(command, argc, argv, ret);
-}
-
-/* ---- messages -------------------------------------------------------------------------------- */
-
-int gt_message(int status, const char *format, ...)
-{
-	va_list arguments;
-	char text[2048], *safe;
-
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	safe = gt_escape(text);
-	gt_bar_erase();
-	fprintf(stderr, "gputrace: %s\n", safe);
-	free(safe);
-	return status;
-}
-
-int gt_message_error(const struct gt_error *err)
-{
-	return gt_message(err->status ? err->status : GT_EXIT_UNREADABLE, "%s", err->text);
-}
-
-int gt_args_out(const struct gt_args *args, struct gt_out *ret)
-{
-	bool may = args->command->picture && args->format == GT_FORMAT_TEXT;
-	enum gt_picture picture = may ? gt_picture_of(args->output) : GT_PICTURE_NONE;
-
-	if (picture == GT_PICTURE_OTHER)
-		return gt_message(GT_EXIT_USAGE, "%s: pictures are .svg, .png or .pdf",
-				  args->output);
-	*ret = (struct gt_out){.picture = picture, .path = args->output};
-	if (picture)
-		return 0;
-	if (gt_out_open(ret, args->output, args->format, args->all) == 0)
-		return 0;
-	return gt_message(GT_EXIT_USAGE, "%s: cannot write: %s", args->output, strerror(errno));
-}
-
-int gt_args_done(const struct gt_args *args, struct gt_out *out, int status)
-{
-	if (gt_out_close(out) == 0)
-		return status;
-	return gt_message(GT_EXIT_UNREADABLE, "%s: not everything was written: %s",
-			  args->output ? args->output : "standard output", strerror(errno));
 }
