@@ -2,7 +2,7 @@
 /*
  * What the files of gputrace mcp share. From the bottom: mcp_child.c runs a command where it can do no
  * harm, mcp_bound.c makes an answer fit, mcp_sql.c asks a database, mcp_tools.c is the table of tools,
- * mcp.c speaks the protocol.
+ * mcp_call.c does what one of them says, mcp.c speaks the protocol.
  */
 #ifndef GT_MCP_H
 #define GT_MCP_H
@@ -54,6 +54,26 @@ int gt_mcp_ask(void *question);
 /* ---- mcp_tools.c ---- */
 
 json_t *gt_mcp_tools(void);
+
+struct gt_mcp_line { /* a command line; words and files are the line's own */
+	char **words;
+	size_t count;
+	char **files; /* behind the options */
+	size_t file_count;
+	const char *query; /* of sql, as rows */
+	size_t rows;
+	char *why; /* it cannot be: NULL = it can */
+};
+
+/* What a call becomes. False: there is no such tool. */
+bool gt_mcp_line_of(const struct gt_mcp *mcp, const char *tool_name, const json_t *arguments,
+		    struct gt_mcp_line *ret);
+void gt_mcp_line_clear(struct gt_mcp_line *line);
+
+/* A descriptor (O_PATH) of a file below DIR, or -1 with errno: EXDEV = it is not below. */
+int gt_mcp_look(const struct gt_mcp *mcp, const char *path);
+
+/* ---- mcp_call.c ---- */
 
 /* The result of tools/call; NULL: there is no such tool. */
 json_t *gt_mcp_call(struct gt_mcp *mcp, const char *name, const json_t *arguments);

@@ -1,31 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The tools that gputrace mcp offers: one table, from which follow what tools/list says, what arguments
- * are taken, and the command line they become. A tool is a command of gputrace with --format json; its
- * answer is the command's own, made to fit. Names of files are looked up below DIR before anything
- * runs, and the command opens them below DIR again (read/beneath.h). What an argument may be is left to the
- * command's own parser: here only its JSON type is checked. Called from mcp.c.
+ * are taken, and the command line they become. Names of files are looked up below DIR before anything
+ * runs, and the command opens them below DIR again (read/beneath.h). What an argument may be is left to
+ * the command's own parser: here only its JSON type is checked. Called from mcp.c and mcp_call.c.
  */
 #define _GNU_SOURCE
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "cmd/cmd.h"
 #include "cmd/mcp.h"
 #include "model/xalloc.h"
-#include "out/json.h"
 
 #define LIMIT_ROWS     5000
 #define LIMIT_ARGUMENT 4096u
-#define KEPT_DATABASES 4
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
@@ -248,17 +242,7 @@ json_t *gt_mcp_tools(void)
 
 /* ---- arguments to a command line ---------------------------------------------------------------- */
 
-struct line { /* of a command; words are the line's own */
-	char **words;
-	size_t count;
-	char **files; /* behind the options */
-	size_t file_count;
-	const char *query;
-	size_t rows;
-	char *why; /* it cannot be: NULL = it can */
-};
-
-static void clear(struct line *line)
+void gt_mcp_line_clear(struct gt_mcp_line *line)
 {
 	for (size_t i = 0; i < line->count; i++)
 		free(line->words[i]);
@@ -269,7 +253,7 @@ static void clear(struct line *line)
 	free(line->why);
 }
 
-static void refuse(struct line *line, char *why)
+static void refuse(struct gt_mcp_line *line, char *why)
 {
 	if (line->why)
 		free(why);
@@ -277,12 +261,12 @@ static void refuse(struct line *line, char *why)
 		line->why = why;
 }
 
-static void add(struct line *line, char *word)
+static void add(struct gt_mcp_line *line, char *word)
 {
 	*GT_PUSH(line->words, line->count) = word;
 }
 
-static int look(const struct gt_mcp *mcp, const char *path)
+int gt_mcp_look(const struct gt_mcp *mcp, const char *path)
 {
 	struct open_how how = {
 		.flags = O_PATH | O_CLOEXEC,
@@ -292,10 +276,10 @@ static int look(const struct gt_mcp *mcp, const char *path)
 	return (int)syscall(SYS_openat2, mcp->directory, path, &how, sizeof(how));
 }
 
-static void add_file(const struct gt_mcp *mcp, struct line *line, const json_t *value)
+static void add_file(const struct gt_mcp *mcp, struct gt_mcp_line *line, const json_t *value)
 {
 	const char *path = json_string_value(value);
-	int fd = path && *path ? look(mcp, path) : -1;
+	int fd = path && *path ? gt_mcp_look(mcp, path) : -1;
 
 	if (!path)
 		refuse(line, gt_xstrdup("a file is named by a string"));
@@ -312,7 +296,7 @@ static void add_file(const struct gt_mcp *mcp, struct line *line, const json_t *
 		close(fd);
 }
 
-static void add_files(const struct gt_mcp *mcp, struct line *line, const json_t *value)
+static void add_files(const struct gt_mcp *mcp, struct gt_mcp_line *line, const json_t *value)
 {
 	if (json_array_size(value) > GT_PLAN_LIST)
 		refuse(line, gt_xasprintf("traces: %d at most", GT_PLAN_LIST));
@@ -320,7 +304,7 @@ static void add_files(const struct gt_mcp *mcp, struct line *line, const json_t 
 		add_file(mcp, line, json_array_get(value, i));
 }
 
-static void add_text(struct line *line, enum parameter which, const char *text)
+static void add_text(struct gt_mcp_line *line, enum parameter which, const char *text)
 {
 	const char *option = parameters[which].option;
 
@@ -335,7 +319,7 @@ static void add_text(struct line *line, enum parameter which, const char *text)
 	add(line, gt_xasprintf("--%s=%s", option ? option : parameters[which].name, text));
 }
 
-static void add_number(struct line *line, enum parameter which, json_int_t number)
+static void add_number(struct gt_mcp_line *line, enum parameter which, json_int_t number)
 {
 	const char *option = parameters[which].option;
 
@@ -363,7 +347,7 @@ static bool has_type(const json_t *value, enum kind kind)
 	}
 }
 
-static void take(const struct gt_mcp *mcp, struct line *line, enum parameter which,
+static void take(const struct gt_mcp *mcp, struct gt_mcp_line *line, enum parameter which,
 		 const json_t *value)
 {
 	static const char *const types[] = {
@@ -396,294 +380,39 @@ static bool takes(const struct tool *tool, const char *name)
 }
 
 /* In the order of the table, so that a stands before b. */
-static struct line line_of(const struct gt_mcp *mcp, const struct tool *tool,
-			   const json_t *arguments)
+static void take_all(const struct gt_mcp *mcp, struct gt_mcp_line *line, const struct tool *tool,
+		     const json_t *arguments)
 {
-	struct line line = {.rows = 200};
+	for (int i = 0; !line->why && tool->takes[i]; i++) {
+		const char *name = parameters[tool->takes[i]].name;
+		const json_t *value = json_object_get(arguments, name);
+
+		if (value && !json_is_null(value))
+			take(mcp, line, tool->takes[i], value);
+		else if (i < tool->needed)
+			refuse(line, gt_xasprintf("%s needs \"%s\"", tool->name, name));
+	}
+}
+
+bool gt_mcp_line_of(const struct gt_mcp *mcp, const char *tool_name, const json_t *arguments,
+		    struct gt_mcp_line *ret)
+{
+	const struct tool *tool = find_tool(tool_name);
+	struct gt_mcp_line line = {.rows = 200};
 	const char *name;
 	json_t *value;
 
+	if (!tool)
+		return false;
 	json_object_foreach((json_t *)arguments, name, value)
 		if (!takes(tool, name))
 			refuse(&line, gt_xasprintf("%s takes no \"%s\"", tool->name, name));
 	add(&line, gt_xstrdup(tool->name));
 	add(&line, gt_xstrdup("--format=json"));
-	for (int i = 0; !line.why && tool->takes[i]; i++) {
-		name = parameters[tool->takes[i]].name;
-		value = json_object_get(arguments, name);
-		if (value && !json_is_null(value))
-			take(mcp, &line, tool->takes[i], value);
-		else if (i < tool->needed)
-			refuse(&line, gt_xasprintf("%s needs \"%s\"", tool->name, name));
-	}
+	take_all(mcp, &line, tool, arguments);
 	add(&line, gt_xstrdup("--"));
 	for (size_t i = 0; i < line.file_count; i++)
 		add(&line, gt_xstrdup(line.files[i]));
-	return line;
-}
-
-/* ---- results --------------------------------------------------------------------------------- */
-
-static json_t *result_of(const char *text, bool bad)
-{
-	json_t *content =
-		json_pack("{s:s, s:o}", "type", "text", "text", gt_json_text(text, strlen(text)));
-
-	return json_pack("{s:[o], s:b}", "content", content, "isError", bad);
-}
-
-static json_t *error_of(const struct tool *tool, const struct gt_ran *ran)
-{
-	char *text;
-	json_t *result;
-
-	if (ran->bad)
-		text = gt_xasprintf("%s: %s%s%s", tool->name, ran->bad, *ran->said ? "\n" : "",
-				    ran->said);
-	else
-		text = gt_xstrdup(*ran->said ? ran->said : "no answer");
-	result = result_of(text, true);
-	free(text);
-	return result;
-}
-
-/* What a command says beside its answer belongs to it. */
-static json_t *answer_of(const struct tool *tool, const struct gt_ran *ran)
-{
-	json_t *answer = json_loadb(ran->out, ran->length, 0, NULL), *result;
-	char *text;
-
-	if (ran->bad || ran->status || !json_is_object(answer)) {
-		json_decref(answer);
-		return error_of(tool, ran);
-	}
-	if (*ran->said)
-		json_object_set_new(answer, "notes", gt_json_text(ran->said, strlen(ran->said)));
-	text = gt_mcp_bounded(answer);
-	result = result_of(text, false);
-	free(text);
-	return result;
-}
-
-/* ---- running a command ------------------------------------------------------------------------ */
-
-/* A job: the command line of a struct line, as if it had been typed. */
-static int run_line(void *ctx)
-{
-	const struct line *line = ctx;
-
-	return gt_run_line((int)line->count, line->words);
-}
-
-static json_t *run_tool(const struct gt_mcp *mcp, const struct tool *tool, struct line *line)
-{
-	struct gt_ran ran;
-	json_t *result;
-
-	gt_mcp_run(mcp, run_line, line, &ran);
-	result = answer_of(tool, &ran);
-	gt_ran_clear(&ran);
-	return result;
-}
-
-/* ---- traces ---------------------------------------------------------------------------------- */
-
-static int is_input(const struct dirent *entry)
-{
-	static const char *const suffixes[] = {GT_SUFFIX, ".pickle", ".sqlite", ".db"};
-	size_t length = strlen(entry->d_name);
-
-	for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
-		size_t suffix = strlen(suffixes[i]);
-
-		if (length > suffix && !strcmp(entry->d_name + length - suffix, suffixes[i]))
-			return 1;
-	}
-	return entry->d_type == DT_DIR && entry->d_name[0] != '.';
-}
-
-/* A job: what there is in DIR and one folder below, since ranks have folders of their own. */
-static void list(json_t *found, const char *folder, int deeper)
-{
-	struct dirent **entries;
-	int count = scandir(folder, &entries, is_input, versionsort);
-
-	for (int i = 0; i < count; i++) {
-		const char *name = entries[i]->d_name;
-		char *path = strcmp(folder, ".") ? gt_xasprintf("%s/%s", folder, name)
-						 : gt_xstrdup(name);
-		struct stat st;
-
-		if (entries[i]->d_type == DT_DIR && deeper)
-			list(found, path, deeper - 1);
-		else if (entries[i]->d_type == DT_REG && !stat(path, &st))
-			json_array_append_new(found,
-					      json_pack("{s:o, s:I}", "trace", gt_json_name(path),
-							"bytes", (json_int_t)st.st_size));
-		free(path);
-		free(entries[i]);
-	}
-	if (count >= 0)
-		free(entries);
-}
-
-static int list_traces(void *ctx)
-{
-	json_t *answer = gt_json_answer("traces"), *found = json_array();
-
-	(void)ctx;
-	list(found, ".", 1);
-	json_object_set_new(answer, "traces", found);
-	json_dumpf(answer, stdout, JSON_COMPACT);
-	json_decref(answer);
-	return GT_EXIT_FINE;
-}
-
-/* ---- sql ------------------------------------------------------------------------------------- */
-
-struct gt_mcp_database {
-	struct stat st; /* of the trace that it was made from */
-	char *path;
-};
-
-/* A trace that grows changes its size or time; one that was replaced its number. */
-static bool is_same(const struct stat *a, const struct stat *b)
-{
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
-static const char *find_database(const struct gt_mcp *mcp, const struct stat *st)
-{
-	for (size_t i = 0; i < mcp->database_count; i++)
-		if (is_same(&mcp->databases[i].st, st))
-			return mcp->databases[i].path;
-	return NULL;
-}
-
-static char *make_scratch(void)
-{
-	const char *where = getenv("TMPDIR");
-	char *folder = gt_xasprintf("%s/gputrace-mcp-XXXXXX", where && *where ? where : "/tmp");
-
-	if (mkdtemp(folder))
-		return folder;
-	free(folder);
-	return NULL;
-}
-
-/* The oldest gives way. */
-static const char *keep_database(struct gt_mcp *mcp, const struct stat *st, char *path)
-{
-	struct gt_mcp_database *database;
-
-	if (mcp->database_count == KEPT_DATABASES) {
-		unlink(mcp->databases[0].path);
-		free(mcp->databases[0].path);
-		mcp->database_count--;
-		memmove(mcp->databases, mcp->databases + 1,
-			mcp->database_count * sizeof(*mcp->databases));
-	}
-	if (!mcp->databases)
-		mcp->databases = gt_xcalloc(KEPT_DATABASES, sizeof(*mcp->databases));
-	database = &mcp->databases[mcp->database_count++];
-	database->st = *st;
-	database->path = path;
-	return path;
-}
-
-static void export_to(const struct gt_mcp *mcp, const char *path, const char *trace,
-		      struct gt_ran *ran)
-{
-	struct line line = {0};
-
-	add(&line, gt_xstrdup("export"));
-	add(&line, gt_xstrdup("--format=sqlite"));
-	add(&line, gt_xasprintf("--output=%s", path));
-	add(&line, gt_xstrdup("--"));
-	add(&line, gt_xstrdup(trace));
-	gt_mcp_run(mcp, run_line, &line, ran);
-	clear(&line);
-}
-
-/* The trace as a database: one that was made before, as long as the trace has not changed. */
-static const char *database_of(struct gt_mcp *mcp, const char *trace, struct gt_ran *ran)
-{
-	int fd = look(mcp, trace), bad = fd < 0;
-	const char *known;
-	struct stat st;
-	char *path;
-
-	bad = bad || fstat(fd, &st);
-	close(fd);
-	*ran = (struct gt_ran){0};
-	known = bad ? NULL : find_database(mcp, &st);
-	if (known)
-		return known;
-	if (!mcp->scratch)
-		mcp->scratch = make_scratch();
-	path = gt_xasprintf("%s/%u.db", mcp->scratch ? mcp->scratch : "", mcp->made++);
-	export_to(mcp, path, trace, ran);
-	if (!bad && mcp->scratch && !ran->bad && !ran->status)
-		return keep_database(mcp, &st, path);
-	unlink(path);
-	free(path);
-	return NULL;
-}
-
-void gt_mcp_forget(struct gt_mcp *mcp)
-{
-	for (size_t i = 0; i < mcp->database_count; i++) {
-		unlink(mcp->databases[i].path);
-		free(mcp->databases[i].path);
-	}
-	if (mcp->scratch)
-		rmdir(mcp->scratch);
-	free(mcp->databases);
-	free(mcp->scratch);
-}
-
-static json_t *run_sql(struct gt_mcp *mcp, const struct tool *tool, const struct line *line)
-{
-	struct gt_mcp_question question = {.sql = line->query, .rows = line->rows};
-	struct gt_ran ran;
-	json_t *result;
-
-	question.database = database_of(mcp, line->files[0], &ran);
-	if (question.database) {
-		gt_ran_clear(&ran);
-		gt_mcp_run(mcp, gt_mcp_ask, &question, &ran);
-		result = answer_of(tool, &ran);
-	} else {
-		result = error_of(tool, &ran);
-	}
-	gt_ran_clear(&ran);
-	return result;
-}
-
-/* ---- a call ---------------------------------------------------------------------------------- */
-
-json_t *gt_mcp_call(struct gt_mcp *mcp, const char *name, const json_t *arguments)
-{
-	const struct tool *tool = find_tool(name);
-	struct line line;
-	struct gt_ran ran;
-	json_t *result;
-
-	if (!tool)
-		return NULL;
-	line = line_of(mcp, tool, arguments);
-	if (line.why) {
-		result = result_of(line.why, true);
-	} else if (!strcmp(name, "sql")) {
-		result = run_sql(mcp, tool, &line);
-	} else if (!strcmp(name, "traces")) {
-		gt_mcp_run(mcp, list_traces, NULL, &ran);
-		result = answer_of(tool, &ran);
-		gt_ran_clear(&ran);
-	} else {
-		result = run_tool(mcp, tool, &line);
-	}
-	clear(&line);
-	return result;
+	*ret = line;
+	return true;
 }
