@@ -14,7 +14,6 @@ import multiprocessing
 import os
 import subprocess
 import sys
-import traceback
 
 import growing_check
 import loops_check
@@ -24,7 +23,7 @@ import programs_check
 import screens_check
 import stacks_check
 import unseen_check
-from harness import Failed, PYTHON, RECORDS, Skipped
+from harness import PYTHON, RECORDS, judge
 
 
 CASES = dict(planted.CASES)
@@ -48,22 +47,6 @@ JUDGED = {"unseen": unseen_check.judge_table, "healthy": growing_check.judge_tab
 def cpu():
     """Seconds of processor time of this process and of all its programs that have ended."""
     return sum(os.times()[:4])
-
-
-def judge(name, test, *args):
-    """Runs the test and prints its line; whether it did not fail."""
-    try:
-        test(*args)
-        print("ok", name)
-    except Skipped as why:
-        print("skip %s: %s" % (name, why))
-    except Failed as failed:
-        print("not ok %s: %s" % (name, failed))
-        return False
-    except Exception:  # a broken test is a failed test
-        print("not ok %s: %s" % (name, traceback.format_exc().replace("\n", "; ")))
-        return False
-    return True
 
 
 def run_case(name, build):

@@ -3,28 +3,13 @@
 import json
 import os
 import subprocess
+import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = os.path.join(os.path.dirname(HERE), "torch", "python")
-
-
-class Failed(Exception):
-    pass
-
-
-class Skipped(Exception):
-    pass
-
-
-def expect(condition, why):
-    if not condition:
-        raise Failed(why)
-
-
-def equal(got, wanted, what):
-    expect(got == wanted, "%s is %r, not %r" % (what, got, wanted))
-
+sys.path.insert(0, os.path.dirname(HERE))
+from judge import Failed, Skipped, equal, expect, judge  # noqa: E402, F401  (for those who import this)
 
 RECORDS = []  # of this case: (table, row), for the tables that are printed when all cases have run
 

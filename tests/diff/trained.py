@@ -9,11 +9,7 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 TESTS = os.path.dirname(HERE)
 sys.path.insert(0, os.path.join(TESTS, "cli"))
-from harness import Failed, expect  # noqa: E402
-
-
-class NoTorch(Exception):
-    """There is no such PyTorch here."""
+from harness import Failed, Skipped, expect  # noqa: E402
 
 
 def checkout(bench, name, lines_before=0):
@@ -38,7 +34,7 @@ def train(bench, name, program, *args, sim=(), fails=False, **environment):
     done = subprocess.run([os.path.join(TESTS, "torch", "python"), *sim, program, *args],
                           env=environment, capture_output=True, timeout=300, text=True)
     if done.returncode == 77:
-        raise NoTorch(done.stderr.strip().splitlines()[-1])
+        raise Skipped(done.stderr.strip().splitlines()[-1])
     expect(fails or not done.returncode, "%s failed: %s" % (name, done.stderr[-600:]))
     files = [f for f in os.listdir(where) if f.endswith(".gtrace")]
     if len(files) != 1:
@@ -74,22 +70,18 @@ def speed(text):
     return re.sub(r" [\d.e+-]+ +(ok|oom|killed)\b", r" N \1", text)
 
 
+def made(bench, test, *args):
+    """The test, once there are the values that are made when they are first asked for."""
+    test(bench, *[a() if callable(a) else a for a in args])
+
+
 def cases(bench, listed):
     """Runs (name, test, arguments); one that lacks its PyTorch is skipped by name."""
     wanted = [word for word in sys.argv[2:] if not word.startswith("-")]
     for name, test, *args in listed:
         if wanted and name not in wanted:
             continue
-        try:
-            args = [a() if callable(a) else a for a in args]
-        except NoTorch as why:
-            print("skip %s: %s" % (name, why), flush=True)
-            continue
-        except Failed as why:
-            bench.bad += 1
-            print("not ok %s: %s" % (name, why), flush=True)
-            continue
-        bench.case(name, test, *args)
+        bench.case(name, made, test, *args)
 
 
 class Once:
@@ -106,7 +98,7 @@ class Once:
         if self.value is None:
             try:
                 self.value = self.make()
-            except (NoTorch, Failed) as error:
+            except (Skipped, Failed) as error:
                 self.error = error
                 raise
         return self.value

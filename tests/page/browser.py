@@ -16,8 +16,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TESTS = os.path.dirname(HERE)
 sys.path.insert(0, os.path.join(TESTS, "cli"))
 sys.path.insert(0, HERE)
-from harness import Bench, equal, expect  # noqa: E402
-from opened import Browser, Missing  # noqa: E402
+from harness import Bench, Skipped, equal, expect, judge  # noqa: E402
+from opened import Browser  # noqa: E402
 import looks  # noqa: E402
 import moves  # noqa: E402
 import panels  # noqa: E402
@@ -64,7 +64,7 @@ class Pages:
                   "CHAIN": os.path.join(self.bench.build, "pagetest", "chain")}
         command = [re.sub("^(PROG|SIM|CHAIN)(?=$|/)", lambda m: places[m.group()], word) for word in command]
         if not os.path.exists(command[0]) and "/" in command[0]:
-            raise Missing("%s was not built (no CUDA headers)" % os.path.basename(command[0]))
+            raise Skipped("%s was not built (no CUDA headers)" % os.path.basename(command[0]))
         if command[0] not in (TORCH, places["SIM"], places["CHAIN"]):
             command.insert(0, places["SIM"])
         where = os.path.join(self.bench.dir, name + ".d")
@@ -73,7 +73,7 @@ class Pages:
             os.environ, GPUTRACE_DIR=where, GPUTRACE_QUIET="1",
             LD_PRELOAD=os.path.join(self.bench.build, "libgputrace.so"), **more))
         if done.returncode == 77:
-            raise Missing(done.stderr.decode().strip().splitlines()[-1])
+            raise Skipped(done.stderr.decode().strip().splitlines()[-1])
         files = [f for f in os.listdir(where) if f.endswith(".gtrace")]
         equal(len(files), 1, "traces of " + name)
         shutil.move(os.path.join(where, files[0]), path)
@@ -82,11 +82,11 @@ class Pages:
     def path(self, name):
         """The page's file; made when it is first asked for."""
         if name in self.why:
-            raise Missing(self.why[name])
+            raise Skipped(self.why[name])
         if name not in self.made:
             try:
                 words = [w if w.startswith("--") else self.trace(w) for w in PAGES[name]]
-            except Missing as missing:
+            except Skipped as missing:
                 self.why[name] = str(missing)
                 raise
             path = os.path.join(self.bench.dir, name + ".html")
@@ -195,25 +195,12 @@ def cases():
     yield "ten-million", looks.ten_million
 
 
-def run(pages, name, test, *args):
-    try:
-        test(pages, *args)
-        print("ok", name, flush=True)
-        return 0
-    except Missing as missing:
-        print("skip %s: %s" % (name, missing), flush=True)
-        return 0
-    except Exception as error:  # a broken test is a failed test
-        print("not ok %s: %s" % (name, re.sub(r"\s+", " ", "%s: %s" % (type(error).__name__, error))[:400]), flush=True)
-        return 1
-
-
 def main():
     bench, browser = Bench(sys.argv[1]), Browser()
     pages, bad = Pages(bench, browser), 0
     for name, test, *args in cases():
         if len(sys.argv) < 3 or any(word in name for word in sys.argv[2:]):
-            bad += run(pages, name, test, *args)
+            bad += not judge(name, test, pages, *args)
     browser.close()
     return 1 if bad else 0
 

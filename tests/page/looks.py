@@ -12,8 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from PIL import Image, ImageChops
 
 from colour import contrast, linear, of_hex
-from harness import equal, expect
-from opened import Missing
+from harness import Skipped, equal, expect
 
 
 def hostile(pages):
@@ -88,7 +87,7 @@ def on_sheets(pages):
     """A PDF of at most two sheets, by poppler; in its pixels the mark of the peak, painted to be known, is where the
     highest pixel of a layer is."""
     if not shutil.which("pdftoppm"):
-        raise Missing("no pdftoppm here: apt-get install poppler-utils")
+        raise Skipped("no pdftoppm here: apt-get install poppler-utils")
     path = os.path.join(pages.bench.dir, "sheets.pdf")
     with pages.open("healthy", width=1400) as page:
         fills = page.js("names => names.map(n => getComputedStyle(document.documentElement)"

@@ -18,49 +18,16 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 BUILD = os.path.abspath(sys.argv[1])
 TOOL = BUILD + "/gputrace"
 WORK = BUILD + "/tests/pickle"
+sys.path.insert(0, os.path.dirname(HERE))
 sys.path.insert(0, HERE)
+from judge import Cases, Skipped, equal, expect  # noqa: E402
 from allocator import Allocator, form_1_13, form_2_0, snapshot  # noqa: E402
-
-failed = False
-
-
-class Skip(Exception):
-    pass
-
-
-class Wrong(Exception):
-    pass
-
-
-def case(function):
-    """Runs a test at its definition."""
-    global failed
-    name = function.__name__.replace("_", "-")
-    if len(sys.argv) > 2 and not any(part in name for part in sys.argv[2:]):
-        return
-    try:
-        function()
-        print("ok " + name)
-    except Skip as e:
-        print("skip %s: %s" % (name, e))
-    except (Wrong, OSError, subprocess.SubprocessError, pickle.UnpicklingError, KeyError, ValueError) as e:
-        print("not ok %s: %s: %s" % (name, type(e).__name__, str(e).replace("\n", " | ")[:600]))
-        failed = True
-    sys.stdout.flush()
-
-
-def need(condition, text, *args):
-    if not condition:
-        raise Wrong(text % args if args else text)
-
-
-def equal(got, wanted, what):
-    need(got == wanted, "%s is %.200r, not %.200r", what, got, wanted)
+case = Cases(sys.argv[2:])
 
 
 def tool(*args, status=0):
     done = subprocess.run([TOOL, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
-    need(done.returncode == status, "gputrace %s: exit %d: %s", " ".join(args[:2]), done.returncode, done.stderr[-300:])
+    expect(done.returncode == status, "gputrace %s: exit %d: %s", " ".join(args[:2]), done.returncode, done.stderr[-300:])
     return done.stderr if status else done.stdout
 
 
@@ -106,7 +73,7 @@ def compare_segments(got, want):
         for word in ("device", "address", "total_size", "allocated_size", "active_size", "requested_size", "stream",
                      "segment_type", "segment_pool_id", "is_expandable"):
             equal(a[word], b[word], "%s of segment %#x" % (word, b["address"]))
-        need(not b["frames"] or frames(a) == frames(b), "frames of segment %#x", b["address"])
+        expect(not b["frames"] or frames(a) == frames(b), "frames of segment %#x", b["address"])
         equal([block(x) for x in a["blocks"]], [block(x) for x in b["blocks"]], "blocks of %#x" % b["address"])
 
 
@@ -162,10 +129,10 @@ def a_history_that_is_short():
         for d, found in zip(devices, got["devices"]):
             equal(found["torch_allocated"], d.allocated, "allocated")
             equal(found["reserved"], d.reserved, "reserved")
-            need(found["torch_peak_allocated"] <= d.peak_allocated, "a peak that never was")
+            expect(found["torch_peak_allocated"] <= d.peak_allocated, "a peak that never was")
         compare(again(path), full)
         tool("dump", "--check", path)
-    need("not known      a higher peak before it" in tool("summary", path), "not said")
+    expect("not known      a higher peak before it" in tool("summary", path), "not said")
 
 
 @case
@@ -211,7 +178,7 @@ def a_free_that_waits():
     compare(again(path), full)
     compare_totals(path, [a])
     segments = answer("segments", path)["devices"][0]["segments"]
-    need([s["used"] for s in segments] == [3 << 20], "%r", segments)
+    expect([s["used"] for s in segments] == [3 << 20], "%r", segments)
     a.settle()
     compare(again(write("settled", snapshot([a]))), snapshot([a]))
     half = snapshot([a], entries=1)
@@ -247,7 +214,7 @@ def a_refused_request():
     got = answer("oom", path)
     equal((got["oom"], got["outcome"], got["request"]["torch_bytes"], got["device"]["free"], got["device"]["total"],
            got["pid"]), (True, "open", 64 << 20, 9 << 20, None, None), "the headline")
-    need("at oom" in tool("oom", path) or "in use" in tool("oom", path), "no screen")
+    expect("at oom" in tool("oom", path) or "in use" in tool("oom", path), "no screen")
     a.alloc(1 << 20)
     got = answer("errors", write("caught", snapshot([a])))["errors"]
     equal([(e["outcome"], e["requested"]) for e in got], [("caught", 64 << 20)], "errors")
@@ -260,14 +227,14 @@ def every_command_takes_it():
     for command in (["summary"], ["oom"], ["at", "peak"], ["at", "end"], ["at", "0.001s"], ["peak", "--by", "stack"],
                     ["timeline"], ["steps"], ["growth"], ["errors"], ["segments"], ["ledger"], ["dump"],
                     ["summary", "--torch"]):
-        need(tool(*command, path), "%s says nothing", command)
-    need(tool("diff", path, other) and tool("diff", path, path), "diff says nothing")
-    need(tool(path), "no summary")
+        expect(tool(*command, path), "%s says nothing", command)
+    expect(tool("diff", path, other) and tool("diff", path, path), "diff says nothing")
+    expect(tool(path), "no summary")
     equal(answer("summary", path)["processes"][0]["pid"], None, "pid")
     equal(answer("summary", path)["processes"][0]["state"], "snapshot", "state")
     equal(answer("summary", path)["processes"][0]["devices"][0]["total"], None, "the card's size")
     equal(answer("ledger", path)["devices"][0]["nvidia_smi"], [], "what nvidia-smi shows")
-    need("not in a torch snapshot" in tool("ledger", path), "the ledger claims too much")
+    expect("not in a torch snapshot" in tool("ledger", path), "the ledger claims too much")
 
 
 def harm(data):
@@ -321,13 +288,13 @@ def damaged_pickles_give_one_clear_line():
     for name, data in harm(pickle.dumps(snapshot(worked(3, 60)), 4)).items():
         path = write("damaged-" + name, data)
         said = tool(path, status=3)
-        need(said.startswith("gputrace: %s: " % path) and said.count("\n") == 1, "%s: %r", name, said)
+        expect(said.startswith("gputrace: %s: " % path) and said.count("\n") == 1, "%s: %r", name, said)
         what = said[len("gputrace: %s: " % path):]
-        need(what.startswith(("damaged", "refused at byte", "a pickle, but not")), "%s: %r", name, what)
+        expect(what.startswith(("damaged", "refused at byte", "a pickle, but not")), "%s: %r", name, what)
     for name, word in (("global", 'GLOBAL (0x63): it names "os.system"'), ("stack-global", "STACK_GLOBAL (0x93)"),
                        ("reduce", "REDUCE (0x52)"), ("build", "BUILD (0x62)"), ("persid", "PERSID (0x50)")):
         said = tool("%s/damaged-%s.pickle" % (WORK, name), status=3)
-        need("refused at byte" in said and word in said and "would run code" in said, "%s: %r", name, said)
+        expect("refused at byte" in said and word in said and "would run code" in said, "%s: %r", name, said)
 
 
 @case
@@ -340,8 +307,8 @@ def changed_bytes_never_crash():
             changed[rng.randrange(2, len(data))] = rng.randrange(256)
         path = write("changed", bytes(changed))
         done = subprocess.run([TOOL, path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=20)
-        need(done.returncode in (0, 3), "number %d: exit %d", i, done.returncode)
-        need(done.returncode == 0 or done.stderr.count(b"\n") == 1, "number %d: %r", i, done.stderr[-200:])
+        expect(done.returncode in (0, 3), "number %d: exit %d", i, done.returncode)
+        expect(done.returncode == 0 or done.stderr.count(b"\n") == 1, "number %d: %r", i, done.stderr[-200:])
 
 
 @case
@@ -353,7 +320,7 @@ def what_is_neither():
           "torch snapshots (.pickle) are read too\n" % path, "the message")
     with open(path, "w") as f:
         f.write("(d or not\n")
-    need("not a gputrace trace" in tool(path, status=3), "taken for a pickle")
+    expect("not a gputrace trace" in tool(path, status=3), "taken for a pickle")
 
 
 # ---- PyTorch ----------------------------------------------------------------------------------
@@ -373,8 +340,8 @@ def train(name, *options, version=None, traced=False, **more):
     done = subprocess.run([HERE + "/../torch/python", "--devices", "2", HERE + "/train.py", out, *options],
                           env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
     if done.returncode == 77:
-        raise Skip(done.stderr.strip().splitlines()[-1])
-    need(done.returncode == 0, "train.py: exit %d: %s", done.returncode, done.stderr[-300:])
+        raise Skipped(done.stderr.strip().splitlines()[-1])
+    expect(done.returncode == 0, "train.py: exit %d: %s", done.returncode, done.stderr[-300:])
     with open(out + ".json") as f:
         return out + ".pickle", json.load(f)
 
@@ -395,7 +362,7 @@ def compare_stats(path, said, sums=True):
                           "%s.%s.%s of device %d" % (key, pool, what, device["ordinal"]))
         if device["num_ooms"] is not None:
             equal(device["num_ooms"], stats["num_ooms"], "num_ooms")
-    need(compared == 2 * (108 if sums else 54), "%d figures", compared)
+    expect(compared == 2 * (108 if sums else 54), "%d figures", compared)
 
 
 def torch_case(name, *options, sums=True, **more):
@@ -420,11 +387,11 @@ def full_only(function):
 def torch_writes_it():
     """All of it: C++ frames, two devices, a refused request, a pool, a stream that delays a free."""
     path, own = torch_case("whole", "--oom", "--pool")
-    need({s["segment_pool_id"] for s in own["segments"]} - {(0, 0)}, "no pool")
+    expect({s["segment_pool_id"] for s in own["segments"]} - {(0, 0)}, "no pool")
     steps = answer("steps", path)
-    need(steps["source"] == "inferred" and len(steps["steps"]) >= 12, "%d steps", len(steps["steps"]))
+    expect(steps["source"] == "inferred" and len(steps["steps"]) >= 12, "%d steps", len(steps["steps"]))
     held = answer("at", "end", path)["devices"][0]["categories"]
-    need(held["weights"] and held["optimizer_state"] and held["workspaces"], "categories %r", held)
+    expect(held["weights"] and held["optimizer_state"] and held["workspaces"], "categories %r", held)
     equal([e["outcome"] for e in answer("errors", path)["errors"]], ["caught"], "the refused request")
 
 
@@ -448,7 +415,7 @@ def torch_of_a_trace():
                 equal(device[key][pool]["peak"], stats["%s.%s.peak" % (key, pool)],
                       "%s.%s.peak of device %d" % (key, pool, device["ordinal"]))
         equal(device["requested_bytes"]["all"]["current"], None, "what nobody knows")
-    need("names in it already" in tool("pack", path, "-o", path + ".gtrace", status=2), "packed")
+    expect("names in it already" in tool("pack", path, "-o", path + ".gtrace", status=2), "packed")
 
 
 # ---- a trace and a snapshot of one run --------------------------------------------------------------
@@ -469,7 +436,7 @@ def merge(trace, path, events, of, older=None):
     first, second = tool("merge", trace, path, "-o", out).splitlines()
     numbers = [int(n) for n in re.findall(r"(?<= )\d+", first[len(out):] + " " + second)]
     equal((numbers[0], numbers[1]), (events, of), "matched events: %s" % first)
-    need(older is None or (numbers[2] == numbers[3] and numbers[2] >= older), "older blocks: %s", first)
+    expect(older is None or (numbers[2] == numbers[3] and numbers[2] >= older), "older blocks: %s", first)
     equal((numbers[4], numbers[5]), (of - events, numbers[6] - events), "what each side has alone")
     tool("dump", "--check", out)
     return out
@@ -516,7 +483,7 @@ def shows_it(trace, merged, own):
         private = sum(h["bytes"] for h in held if h["pool"] == "private 0.1")
         equal(private, sum(b["size"] for b, pool in blocks if pool == (0, 1)), "in the private pool")
         equal({h["pool"] for h in held} - {"default", "private 0.1"}, set(), "pools")
-    need(re.search(r"The program asked for \d+ MiB of it; \d+ [KM]iB are torch's rounding\.",
+    expect(re.search(r"The program asked for \d+ MiB of it; \d+ [KM]iB are torch's rounding\.",
                    tool("at", when, "--device", "0", merged)), "the sum is not said")
     alone = answer("at", when, trace)["holders"]
     equal({(h["requested"], h["pool"]) for h in alone}, {(None, None)}, "of the trace alone")
@@ -541,7 +508,7 @@ def merge_a_trace_and_its_snapshot():
     merged = merge(trace, path, counted(own), counted(own), 0)
     equal(os.stat(merged).st_mode & 0o777, 0o600, "mode")
     got = at_its_moment(merged, own)
-    need(set(asked(got)[2].values()) - {(0, 0)}, "no pool")
+    expect(set(asked(got)[2].values()) - {(0, 0)}, "no pool")
     for device, stats in zip(answer("summary", "--torch", merged)["torch"], said["stats"]):
         for pool in ("all", "large_pool", "small_pool"):
             equal(device["requested_bytes"][pool]["peak"], stats["requested_bytes.%s.peak" % pool], "requested")
@@ -550,12 +517,12 @@ def merge_a_trace_and_its_snapshot():
     equal(sorted((s["size"], s["pool_id"]) for d in found["devices"] for s in d["segments"]), wanted, "segments' pools")
     private = sum(s["cached"] for s in found["devices"][0]["segments"] if s["pool"].startswith("private "))
     equal(found["devices"][0]["cached_private"], private, "cached in private pools")
-    need(private > 0 and "in private pools (of CUDA graphs" in tool("segments", "--at", moment(trace, own), merged),
+    expect(private > 0 and "in private pools (of CUDA graphs" in tool("segments", "--at", moment(trace, own), merged),
          "private pools are not said")
-    need(all(s["pool_id"] is None for d in answer("segments", trace)["devices"] for s in d["segments"]), "a guess")
+    expect(all(s["pool_id"] is None for d in answer("segments", trace)["devices"] for s in d["segments"]), "a guess")
     shows_it(trace, merged, own)
     twice = trace + ".twice"
-    need("merged into it already" in tool("merge", merged, path, "-o", twice, status=2), "merged twice")
+    expect("merged into it already" in tool("merge", merged, path, "-o", twice, status=2), "merged twice")
     tool("pack", merged, "-o", twice)
     equal(asked(again(twice)), asked(again(merged)), "a merged trace, packed")
     tool("pack", trace, "-o", twice)
@@ -569,7 +536,7 @@ def merge_a_part_of_the_run():
                                   PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")
     out = tool("merge", trace, path, "-o", trace + ".merged").splitlines()
     numbers = [int(n) for n in re.findall(r"(?<= )\d+", out[0].split(": ")[-1].join("  "))]
-    need(numbers[0] == numbers[1] and numbers[2] == numbers[3] >= 40, "%s", out[0])
+    expect(numbers[0] == numbers[1] and numbers[2] == numbers[3] >= 40, "%s", out[0])
     at_its_moment(trace + ".merged", own)
 
 
@@ -579,15 +546,15 @@ def merge_of_a_lost_history():
     trace, path, own, said = both("merged-ring", "--pool", "--steps", "30", GPUTRACE_RING="16K", GPUTRACE_EXTENT="8K",
                                   GPUTRACE_CELLS="32")
     lanes = [json.loads(line) for line in tool("dump", "--lanes", "--format", "json", trace).splitlines()]
-    need(all(l["history_first"] > 500 for l in lanes if l["type"] == "lane"), "nothing is lost")
+    expect(all(l["history_first"] > 500 for l in lanes if l["type"] == "lane"), "nothing is lost")
     merged = trace + ".merged"
     said = tool("merge", trace, path, "-o", merged)
     matched, of = [int(n) for n in re.search(r"(\d+) of the snapshot's (\d+)", said).groups()]
-    need(0 < matched < of == counted(own), "%s", said)
+    expect(0 < matched < of == counted(own), "%s", said)
     found = re.search(r"older than the trace's history: (\d+) of its (\d+) ", said)
-    need(found and int(found.group(1)) == int(found.group(2)) > 40, "%s", said)
+    expect(found and int(found.group(1)) == int(found.group(2)) > 40, "%s", said)
     equal(asked(again(merged, "--at", moment(trace, own)))[1:], asked(own)[1:], "blocks and pools")
-    need("GPUTRACE_RING=64K (4x this history)" in tool("at", "end", merged), "the advice")
+    expect("GPUTRACE_RING=64K (4x this history)" in tool("at", "end", merged), "the advice")
     tool("dump", "--check", merged)
 
 
@@ -595,7 +562,7 @@ def merge_of_a_lost_history():
 def merge_what_differs():
     """Events that one side lacks: at the start, some here and there, many in one place; no times; no history."""
     if not WHOLE:
-        raise Skip("no run to take apart")
+        raise Skipped("no run to take apart")
     trace, path, own = WHOLE
     rng = random.Random(3)
     changed = pickle.loads(pickle.dumps(own))
@@ -609,12 +576,12 @@ def merge_what_differs():
         events[:] = start + events
     out = tool("merge", trace, write("differs", changed), "-o", trace + ".differs").splitlines()[0]
     matched, of = [int(n) for n in re.findall(r"(\d+) of the snapshot's (\d+)", out)[0]]
-    need(0.95 * kept <= matched <= kept and of > kept + 500, "%d kept: %s", kept, out)
+    expect(0.95 * kept <= matched <= kept and of > kept + 500, "%d kept: %s", kept, out)
     got, whole = asked(again(trace + ".differs"))[0], asked(own)[0]
     right = sum(x == y for a, b in zip(got, whole) for x, y in zip(a, b))
     rounded = sum(x[1] != y[1] and x[1] % 512 == 0 for a, b in zip(got, whole) for x, y in zip(a, b))
     equal(right + rounded, sum(len(b) for b in whole), "requests that are either right or not known")
-    need(right >= 0.7 * sum(len(b) for b in whole), "%d requests are right", right)
+    expect(right >= 0.7 * sum(len(b) for b in whole), "%d requests are right", right)
 
     untimed = pickle.loads(pickle.dumps(own))
     for e in (e for events in untimed["device_traces"] for e in events):
@@ -624,28 +591,28 @@ def merge_what_differs():
           "without times")
     bare = dict(own, device_traces=[[], []])
     out = tool("merge", trace, write("bare", bare), "-o", trace + ".bare").splitlines()[0]
-    need(re.search(r": 0 of the snapshot's 0 events matched, and (\d\d\d) of \d+ blocks", out), "%s", out)
+    expect(re.search(r": 0 of the snapshot's 0 events matched, and (\d\d\d) of \d+ blocks", out), "%s", out)
 
 
 @case
 def merge_refuses():
     """Another run, a running order, what is neither; and merged traces that were damaged."""
     if not WHOLE:
-        raise Skip("no run to take apart")
+        raise Skipped("no run to take apart")
     trace, path, own = WHOLE
     out = trace + ".no"
     later = pickle.loads(pickle.dumps(own))
     for e in (e for events in later["device_traces"] for e in events):
         e["time_us"] += 10 ** 8
     said = tool("merge", trace, write("later", later), "-o", out, status=2)
-    need("is not of the run of" in said and "only 0 of its" in said, "%s", said)
+    expect("is not of the run of" in said and "only 0 of its" in said, "%s", said)
     said = tool("merge", trace, write("stranger", snapshot(worked(21, devices=2))), "-o", out, status=2)
-    need("is not of the run of" in said, "%s", said)
+    expect("is not of the run of" in said, "%s", said)
     for operands in ((path, trace), (trace, trace), (path, path)):
-        need("in this order" in tool("merge", *operands, "-o", out, status=2), "%s", operands)
-    need("-o OUT" in tool("merge", trace, path, status=2), "no -o")
+        expect("in this order" in tool("merge", *operands, "-o", out, status=2), "%s", operands)
+    expect("-o OUT" in tool("merge", trace, path, status=2), "no -o")
     tool("merge", trace, write("cut", open(path, "rb").read()[:5000]), "-o", out, status=3)
-    need(not os.path.exists(out), "something was written")
+    expect(not os.path.exists(out), "something was written")
     with open(trace, "rb") as f:
         before = len(f.read())
     with open(trace + ".merged", "rb") as f:
@@ -659,7 +626,7 @@ def merge_refuses():
             f.write(harmed)
         for command in (("segments",), ("dump", "--check")):
             done = subprocess.run([TOOL, *command, out], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=30)
-            need(done.returncode in (0, 1, 3), "number %d: exit %d", i, done.returncode)
+            expect(done.returncode in (0, 1, 3), "number %d: exit %d", i, done.returncode)
     os.unlink(out)
 
 
@@ -690,12 +657,12 @@ def torch_2_6_overwrote_its_beginning():
 def vizcheck():
     checker = os.environ.get("VIZCHECK")
     if not checker:
-        raise Skip("VIZCHECK is not set")
+        raise Skipped("VIZCHECK is not set")
     if not MADE:
-        raise Skip("no PyTorch run")
+        raise Skipped("no PyTorch run")
     result = subprocess.run([sys.executable, checker, *[p + ".again" for p in MADE]], stdout=subprocess.PIPE,
                             timeout=120, text=True)
-    need(result.returncode == 0, "%s", [line for line in result.stdout.splitlines() if ": ok" not in line])
+    expect(result.returncode == 0, "%s", [line for line in result.stdout.splitlines() if ": ok" not in line])
 
 
-sys.exit(failed)
+sys.exit(case.failed)

@@ -13,6 +13,9 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+from judge import expect, judge  # noqa: E402
+
 BUILD = os.path.abspath(sys.argv[1])
 TOOL = BUILD + "/gputrace"
 VIZCHECK = os.environ.get("VIZCHECK")
@@ -44,15 +47,6 @@ TRACES = [
 ]
 
 
-class Wrong(Exception):
-    pass
-
-
-def need(condition, text, *args):
-    if not condition:
-        raise Wrong(text % args if args else text)
-
-
 def record(folder, devices, program, environment):
     command = [HERE + "/../sim/run", "--devices", str(devices), *program]
     if program[0].endswith(".py"):
@@ -61,7 +55,7 @@ def record(folder, devices, program, environment):
         os.environ, GT_BUILD=BUILD, GPUTRACE_DIR=folder, GPUTRACE_QUIET="1", LD_PRELOAD=BUILD + "/libgputrace.so",
         **environment))
     found = glob.glob(folder + "/*.gtrace")
-    need(len(found) == 1, "%d traces, exit %d: %s", len(found), done.returncode, done.stderr.decode()[-200:])
+    expect(len(found) == 1, "%d traces, exit %d: %s", len(found), done.returncode, done.stderr.decode()[-200:])
     return found[0]
 
 
@@ -71,7 +65,7 @@ def snapshot(trace, at, *options):
                           timeout=300)
     if "is gone" in done.stderr:  # the peak's history: the command says what to ask instead
         return None, None, False
-    need(done.returncode == 0, "%s: %s", at, done.stderr)
+    expect(done.returncode == 0, "%s: %s", at, done.stderr)
     with open(path, "rb") as f:
         return pickle.load(f), path, "nothing more can be left out" in done.stdout
 
@@ -95,12 +89,12 @@ def check_budget(trace, at, full, path):
         budget = max(os.path.getsize(path) // share, 1)
         some, short, least = snapshot(trace, at, "--budget", str(budget))
         paths.append(short)
-        need(sums(some) == sums(full), "%s: other sums within %d bytes", at, budget)
+        expect(sums(some) == sums(full), "%s: other sums within %d bytes", at, budget)
         settings = some["allocator_settings"]
-        need("budget" in settings or "merged" in settings, "%s: what gave way is not said", at)
+        expect("budget" in settings or "merged" in settings, "%s: what gave way is not said", at)
         size = os.path.getsize(short)
-        need(size <= budget or least, "%s: %d bytes for a budget of %d", at, size, budget)
-        need(not least or size == smallest, "%s: %d bytes are said to be the least, but %d do", at, size, smallest)
+        expect(size <= budget or least, "%s: %d bytes for a budget of %d", at, size, budget)
+        expect(not least or size == smallest, "%s: %d bytes are said to be the least, but %d do", at, size, smallest)
     return paths
 
 
@@ -115,27 +109,21 @@ def check(name, devices, program, environment):
             told = json.loads(subprocess.run([TOOL, "at", at, "--format", "json", trace], check=True,
                                              stdout=subprocess.PIPE).stdout)["devices"]
             used = {d["device"]: d["allocated"] for d in told if d["device"] is not None and d["allocated"]}
-            need({d: u for d, (_, u) in sums(full).items() if u} == used, "%s: %s, not %s", at, sums(full), used)
-            need(len(full["device_traces"]) == devices or len(used) < devices, "devices")
+            expect({d: u for d, (_, u) in sums(full).items() if u} == used, "%s: %s, not %s", at, sums(full), used)
+            expect(len(full["device_traces"]) == devices or len(used) < devices, "devices")
             paths += [path, *check_budget(trace, at, full, path)]
-        need(paths, "no snapshot")
+        expect(paths, "no snapshot")
         if VIZCHECK:
             done = subprocess.run([sys.executable, VIZCHECK, *paths], stdout=subprocess.PIPE, text=True, timeout=300)
-            need(done.returncode == 0, "%s", [l for l in done.stdout.splitlines() if ": ok" not in l])
-        return len(paths)
+            expect(done.returncode == 0, "%s", [l for l in done.stdout.splitlines() if ": ok" not in l])
+        return "%d files" % len(paths)
 
 
 def main():
-    bad = 0
-    for name, *how in TRACES:
-        try:
-            print("ok %s  %d files" % (name, check(name, *how)), flush=True)
-        except (Wrong, OSError, subprocess.SubprocessError, KeyError, ValueError) as problem:
-            bad += 1
-            print("not ok %s: %s" % (name, str(problem).replace("\n", " | ")), flush=True)
+    good = [judge(name, check, name, *how) for name, *how in TRACES]
     if not VIZCHECK:
         print("skip checker: VIZCHECK is not set")
-    return bad > 0
+    return not all(good)
 
 
 sys.exit(main())

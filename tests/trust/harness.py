@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Runs victims and says what a trace has lost: used by cases.py, over the helpers of tests/interpose/run.
+"""Runs victims and says what a trace has lost: used by cases.py, over tests/interpose/outside.py.
 
 Lost are calls that had returned to the program and that no trace of it counts.
 """
-import importlib.machinery
-import importlib.util
 import os
 import struct
 import subprocess
@@ -16,16 +14,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 PAGES = 256
 
 
-def load(path):
-    loader = importlib.machinery.SourceFileLoader("interpose", path)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("interpose", loader))
-    loader.exec_module(module)
-    return module
-
-
 sys.dont_write_bytecode = True
-base = load(os.path.join(HERE, "..", "interpose", "run"))
-Skip, check, equal = base.Skip, base.check, base.equal
+sys.path.insert(0, os.path.join(HERE, "..", "interpose"))
+import outside as base  # noqa: E402
+from judge import Skipped as Skip, equal, expect as check  # noqa: E402, F401  (outside.py sets the path)
 LIB, SIM, TOOL, LIMIT = base.LIB, base.SIM, base.TOOL, base.LIMIT
 TRUST = os.path.join(base.BUILD, "tests", "trust")
 
