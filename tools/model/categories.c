@@ -2,8 +2,8 @@
 /*
  * See categories.h. The rules were found by experiment on training programs whose tensors said
  * themselves what they were. Order matters: what only a stack can know comes first, what a life
- * shows next, what sizes suggest last. Rules before FIRST_OF_SIZES need no sizes; they run over
- * all blocks first, because the others compare with the sizes of the weights that they found.
+ * shows next, what sizes suggest last. The table runs in three parts, each over all blocks, because
+ * a later part compares with the sizes that the parts before have found: gt_categorize.
  */
 #include "model/evidence.h"
 
@@ -38,11 +38,6 @@ const char *gt_category_key(enum gt_category category)
 static uint32_t pass_start(const struct gt_evidence *ev, size_t pass)
 {
 	return pass < ev->passes->count ? ev->passes->passes[pass].first : GT_NEVER;
-}
-
-static bool is_user(const struct gt_subject *s)
-{
-	return s->bits & GT_IS_USER;
 }
 
 static bool is_copy(const struct gt_subject *s)
@@ -161,14 +156,14 @@ static bool claimed(const struct gt_evidence *ev, const struct gt_subject *s)
 
 static bool zeros_in_setup(const struct gt_evidence *ev, const struct gt_subject *s)
 {
-	return gt_in_setup(ev, s) && is_user(s) && gt_is_kept(ev, s) && s->bits & GT_HAS_ZEROS &&
+	return gt_in_setup(ev, s) && gt_is_user(s) && gt_is_kept(ev, s) && s->bits & GT_HAS_ZEROS &&
 	       weight_size(ev, s);
 }
 
 static bool copied_weight(const struct gt_evidence *ev, const struct gt_subject *s)
 {
-	return is_user(s) && (s->bits & GT_HAS_CLONE || may_be_copy(ev, s)) && gt_is_kept(ev, s) &&
-	       weight_size(ev, s);
+	return gt_is_user(s) && (s->bits & GT_HAS_CLONE || may_be_copy(ev, s)) &&
+	       gt_is_kept(ev, s) && weight_size(ev, s);
 }
 
 /* Weights of that device that live when the block is born, as one number. */
@@ -189,7 +184,8 @@ static bool sum_of_weights(const struct gt_evidence *ev, const struct gt_life *b
 
 static bool flat_gradients(const struct gt_evidence *ev, const struct gt_subject *s)
 {
-	return gt_in_setup(ev, s) && is_user(s) && gt_is_kept(ev, s) && sum_of_weights(ev, s->life);
+	return gt_in_setup(ev, s) && gt_is_user(s) && gt_is_kept(ev, s) &&
+	       sum_of_weights(ev, s->life);
 }
 
 static bool user_buffer(const struct gt_evidence *ev, const struct gt_subject *s)
@@ -246,7 +242,7 @@ static bool input_copy(const struct gt_evidence *ev, const struct gt_subject *s)
 	if (!ev->story->python)
 		return is_copy(s) && !gt_in_pass(ev, s) &&
 		       s->life->died > pass_start(ev, s->next_pass);
-	return is_user(s) && may_be_copy(ev, s) && feeds_backward(ev, s);
+	return gt_is_user(s) && may_be_copy(ev, s) && feeds_backward(ev, s);
 }
 
 static bool scattered(const struct gt_evidence *ev, const struct gt_subject *s)
@@ -256,7 +252,7 @@ static bool scattered(const struct gt_evidence *ev, const struct gt_subject *s)
 
 static bool input_made(const struct gt_evidence *ev, const struct gt_subject *s)
 {
-	return is_user(s) && s->bits & GT_HAS_FACTORY && feeds_backward(ev, s) &&
+	return gt_is_user(s) && s->bits & GT_HAS_FACTORY && feeds_backward(ev, s) &&
 	       !gt_is_kept(ev, s);
 }
 
@@ -264,7 +260,7 @@ static bool flattened_gradients(const struct gt_evidence *ev, const struct gt_su
 {
 	uint64_t sum;
 
-	if (!is_user(s) || is_copy(s) || !before_optimizer(ev, s))
+	if (!gt_is_user(s) || is_copy(s) || !before_optimizer(ev, s))
 		return false;
 	sum = ev->gradient_sums[s->next_pass - 1];
 	return sum && gt_same_size(sum, s->life->size);
@@ -272,7 +268,7 @@ static bool flattened_gradients(const struct gt_evidence *ev, const struct gt_su
 
 static bool copied_gradient(const struct gt_evidence *ev, const struct gt_subject *s)
 {
-	return is_user(s) && before_optimizer(ev, s) && weight_size(ev, s);
+	return gt_is_user(s) && before_optimizer(ev, s) && weight_size(ev, s);
 }
 
 static bool freed_by_backward(const struct gt_evidence *ev, const struct gt_subject *s)
@@ -299,7 +295,7 @@ static bool no_backward(const struct gt_evidence *ev, const struct gt_subject *s
 
 static bool input_without_backward(const struct gt_evidence *ev, const struct gt_subject *s)
 {
-	return no_backward(ev, s) && is_user(s) && is_copy(s) &&
+	return no_backward(ev, s) && gt_is_user(s) && is_copy(s) &&
 	       gt_next_of(ev->calls, ev->call_count, s->life->born) < s->life->died;
 }
 
@@ -308,7 +304,7 @@ static bool early_in_step(const struct gt_evidence *ev, const struct gt_subject 
 	size_t step = gt_boundary_step(ev->boundaries, s->life->born);
 	uint32_t call;
 
-	if (!is_user(s))
+	if (!gt_is_user(s))
 		return false;
 	if (is_copy(s))
 		return true;
@@ -350,7 +346,7 @@ static bool cast_by_loss(const struct gt_evidence *ev, const struct gt_subject *
 
 static bool cloned(const struct gt_evidence *ev, const struct gt_subject *s)
 {
-	return is_user(s) && s->bits & (GT_HAS_TO_COPY | GT_HAS_CLONE) && weight_size(ev, s);
+	return gt_is_user(s) && s->bits & (GT_HAS_TO_COPY | GT_HAS_CLONE) && weight_size(ev, s);
 }
 
 static bool read_by_loss(const struct gt_evidence *ev, const struct gt_subject *s)
@@ -361,7 +357,7 @@ static bool read_by_loss(const struct gt_evidence *ev, const struct gt_subject *
 /* An output is let go when the next one takes its name: before the next backward pass begins. */
 static bool held_over_passes(const struct gt_evidence *ev, const struct gt_subject *s)
 {
-	return is_user(s) && s->life->died > pass_start(ev, s->next_pass + 1);
+	return gt_is_user(s) && s->life->died > pass_start(ev, s->next_pass + 1);
 }
 
 static bool seen_by_backward(const struct gt_evidence *ev, const struct gt_subject *s)
@@ -414,7 +410,6 @@ static const struct rule {
 	 false},
 	{"kept-graph", ACTIVATIONS, kept_graph,
 	 "made in backward, freed by autograd in a later backward", false},
-#define FIRST_OF_SIZES 13
 	{"kept-without-python", WEIGHTS, kept_without_python,
 	 "kept from set-up; no Python stacks to tell more", true},
 	{"matches-gradient", WEIGHTS, claimed,
@@ -517,18 +512,29 @@ static struct gt_sizes sizes_of(const struct gt_story *story, enum gt_category c
 	return sizes;
 }
 
+/* The first rule with the test begins a part of the table. */
+static size_t part_from(rule_test *test)
+{
+	size_t rule = 0;
+
+	while (rules[rule].test != test)
+		rule++;
+	return rule;
+}
+
 void gt_categorize(struct gt_story *story, const struct gt_passes *passes,
 		   const struct gt_boundaries *boundaries)
 {
+	const size_t claims = part_from(kept_without_python), sizes = part_from(zeros_in_setup);
 	struct gt_evidence ev;
 
 	gt_evidence_make(&ev, story, passes, boundaries);
-	judge(&ev, 0, FIRST_OF_SIZES);
+	judge(&ev, 0, claims);
 	gt_evidence_claim(&ev);
-	judge(&ev, FIRST_OF_SIZES, FIRST_OF_SIZES + 2);
+	judge(&ev, claims, sizes);
 	ev.weights = sizes_of(story, GT_CATEGORY_WEIGHTS, NULL);
 	ev.zeroed = sizes_of(story, GT_CATEGORY_GRADIENTS, "zeroed");
 	ev.has_weights = ev.weights.count > 0;
-	judge(&ev, FIRST_OF_SIZES + 2, RULES);
+	judge(&ev, sizes, RULES);
 	gt_evidence_clear(&ev);
 }

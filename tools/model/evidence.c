@@ -109,11 +109,6 @@ struct gt_subject gt_subject_of(const struct gt_evidence *ev, const struct gt_li
 	return s;
 }
 
-static bool is_user(const struct gt_subject *s)
-{
-	return s->bits & GT_IS_USER;
-}
-
 /* ---- facts found in a sweep ------------------------------------------------------------------ */
 
 static void list_positions(struct gt_evidence *ev)
@@ -218,6 +213,12 @@ static int by_size(const void *a, const void *b)
 }
 
 /* What backward passes leave behind: gradients, most likely, before sizes are known. */
+static bool may_be_gradient(const struct gt_evidence *ev, const struct gt_subject *s)
+{
+	return gt_is_candidate(ev, s) &&
+	       (!s->life->category || s->life->category == GT_CATEGORY_GRADIENTS);
+}
+
 static void sum_gradients(struct gt_evidence *ev)
 {
 	size_t count = ev->passes->count;
@@ -228,8 +229,7 @@ static void sum_gradients(struct gt_evidence *ev)
 		const struct gt_life *life = &ev->story->lives[i];
 		struct gt_subject s = gt_subject_of(ev, life);
 
-		if (!gt_is_candidate(ev, &s) ||
-		    (life->category && life->category != GT_CATEGORY_GRADIENTS))
+		if (!may_be_gradient(ev, &s))
 			continue;
 		change[s.pass] += (int64_t)life->size;
 		change[s.death_pass < count ? s.death_pass
@@ -269,8 +269,7 @@ static struct tally *tally_gradients(const struct gt_evidence *ev, size_t *ret_c
 		struct gt_subject s = gt_subject_of(ev, life);
 		struct tally *tally;
 
-		if (!gt_is_candidate(ev, &s) ||
-		    (life->category && life->category != GT_CATEGORY_GRADIENTS))
+		if (!may_be_gradient(ev, &s))
 			continue;
 		if (s.pass != pass && now)
 			memset(now, 0, room * sizeof(*now));
@@ -307,7 +306,8 @@ static void claim(struct gt_evidence *ev)
 		struct gt_subject s = gt_subject_of(ev, life);
 		struct tally *tally;
 
-		if (life->category || !gt_in_setup(ev, &s) || !is_user(&s) || !gt_is_kept(ev, &s))
+		if (life->category || !gt_in_setup(ev, &s) || !gt_is_user(&s) ||
+		    !gt_is_kept(ev, &s))
 			continue;
 		tally = tally_of(tallies, count, life->size);
 		if (tally && tally->weights < tally->gradients) {

@@ -18,7 +18,7 @@ struct gt_sizes {
 /* Facts of a life that need the events around it, found in one sweep. */
 #define GT_OUTLIVES_RUN 1u /* alive when its thread's optimizer, or recomputation, was left */
 #define GT_NO_RUN_END	2u /* ... but the trace ends before that */
-#define GT_CLAIMED	4u /* R8g */
+#define GT_CLAIMED	4u /* kept from set-up, and backward leaves one more of its size */
 
 struct gt_evidence {
 	struct gt_story *story;
@@ -65,6 +65,12 @@ bool gt_is_candidate(const struct gt_evidence *ev, const struct gt_subject *s);
 /* Never freed, or much later than made. Traces of two steps must not turn parameters into
  * activations, so set-up has a rule of its own. */
 bool gt_is_kept(const struct gt_evidence *ev, const struct gt_subject *s);
+
+/* A line outside torch asked, and none of the calls whose blocks are known by their name. */
+static inline bool gt_is_user(const struct gt_subject *s)
+{
+	return s->bits & GT_IS_USER;
+}
 
 /* A forward pass that a checkpoint computes again during backward. */
 static inline bool gt_recomputed(uint32_t bits)
