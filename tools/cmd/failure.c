@@ -9,16 +9,13 @@
 static void count_bytes(struct gt_failure *failure)
 {
 	const struct gt_report *report = failure->report;
-	uint64_t others = 0;
 
-	for (uint32_t i = 0; i < report->others; i++)
-		others += report->other[i].bytes;
 	failure->in_use = report->cur[GT_TOTAL_IN_USE];
 	failure->cached = report->cur[GT_TOTAL_RESERVED] - failure->in_use;
 	if (failure->free_known && report->requested > report->device_free)
 		failure->short_by = report->requested - report->device_free;
 	failure->unexplained = (int64_t)(report->device_total - report->device_free -
-					 report->cur[GT_TOTAL_RESERVED] - others);
+					 report->cur[GT_TOTAL_RESERVED] - gt_report_others(report));
 }
 
 void gt_failure_open(struct gt_input *input, const struct gt_report *report, enum gt_by by,

@@ -173,16 +173,14 @@ static void say_fragmentation(const struct saying *s, const char *where, const c
 static void say_other(const struct saying *s, const char *where, const char *causes)
 {
 	const struct gt_other *most = &s->report->other[0];
-	uint64_t bytes = 0;
 
-	for (uint32_t i = 0; i < s->report->others; i++) {
-		bytes += s->report->other[i].bytes;
+	for (uint32_t i = 1; i < s->report->others; i++)
 		if (s->report->other[i].bytes > most->bytes)
 			most = &s->report->other[i];
-	}
 	gt_line(s->out, GT_RED_BOLD, "Out of memory: pid %u%s %lld %s of this card%s%s%s.",
-		most->pid, s->report->others > 1 ? " and others hold" : " holds", in_unit(s, bytes),
-		gt_unit_name(s->unit), other_row(s->v, s->joint) ? ", most of it from " : "",
+		most->pid, s->report->others > 1 ? " and others hold" : " holds",
+		in_unit(s, gt_report_others(s->report)), gt_unit_name(s->unit),
+		other_row(s->v, s->joint) ? ", most of it from " : "",
 		other_row(s->v, s->joint) ? where : "", causes);
 }
 

@@ -544,15 +544,5 @@ void gt_boundaries_clear(struct gt_boundaries *boundaries)
 
 size_t gt_boundary_step(const struct gt_boundaries *boundaries, uint32_t position)
 {
-	size_t low = 0, high = boundaries->count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (boundaries->starts[middle] > position)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
+	return gt_first_after(boundaries->starts, boundaries->count, position);
 }

@@ -16,28 +16,6 @@ bool gt_same_size(uint64_t a, uint64_t b)
 	return !apart || (a > GT_SIZE_SLACK && b > GT_SIZE_SLACK && apart < GT_SIZE_SLACK);
 }
 
-size_t gt_first_after(const uint32_t *positions, size_t count, uint32_t position)
-{
-	size_t low = 0, high = count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (positions[middle] > position)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
-}
-
-uint32_t gt_next_of(const uint32_t *positions, size_t count, uint32_t position)
-{
-	size_t i = gt_first_after(positions, count, position);
-
-	return i < count ? positions[i] : GT_NEVER;
-}
-
 bool gt_sizes_have(const struct gt_sizes *sizes, uint64_t size)
 {
 	size_t low = 0, high = sizes->count;

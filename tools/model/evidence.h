@@ -78,10 +78,6 @@ static inline bool gt_recomputed(uint32_t bits)
 	return bits & GT_HAS_CHECKPOINT && bits & GT_IN_CALL;
 }
 
-/* Index of the first position after the given one, or the position itself; GT_NEVER: none. */
-size_t gt_first_after(const uint32_t *positions, size_t count, uint32_t position);
-uint32_t gt_next_of(const uint32_t *positions, size_t count, uint32_t position);
-
 /* Sorts; then whether one is the same size. */
 void gt_sizes_sort(struct gt_sizes *sizes);
 bool gt_sizes_have(const struct gt_sizes *sizes, uint64_t size);

@@ -50,6 +50,15 @@ uint64_t gt_report_asked(const struct gt_report *report)
 	return report->torch_requested ? report->torch_requested : report->requested;
 }
 
+uint64_t gt_report_others(const struct gt_report *report)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < report->others; i++)
+		sum += report->other[i].bytes;
+	return sum;
+}
+
 /* A refusal for another reason than memory (a bad argument) is no out-of-memory. */
 bool gt_is_memory(const struct gt_report *report)
 {

@@ -21,6 +21,9 @@ enum gt_end gt_report_end(const struct gt_trace *trace, const struct gt_report *
 /* Bytes asked, at the level of whoever asked first: torch's own figure if it came through torch. */
 uint64_t gt_report_asked(const struct gt_report *report);
 
+/* Bytes of other processes on the device, as far as NVML was there to ask. */
+uint64_t gt_report_others(const struct gt_report *report);
+
 /* False: refused for another reason than lack of memory. */
 bool gt_is_memory(const struct gt_report *report);
 

@@ -51,7 +51,7 @@ static uint32_t site_key(const struct gt_site_def *site)
 static struct series *series_for(struct growing *growing, const struct gt_life *life)
 {
 	const struct gt_story *story = growing->answers->story;
-	const struct gt_site_def *site = &story->trace->lanes[life->lane].site_defs[life->site];
+	const struct gt_site_def *site = gt_story_site(story, life);
 	uint32_t key = site_key(site);
 	struct series *series;
 
@@ -444,7 +444,7 @@ static bool is_shared(const struct gt_answers *answers, const struct gt_growth *
 			continue;
 		before = features->id;
 		if (comes_otherwise(features, grower, index) &&
-		    !is_grower(growth, &story->trace->lanes[life->lane].site_defs[life->site]))
+		    !is_grower(growth, gt_story_site(story, life)))
 			return true;
 	}
 	return false;

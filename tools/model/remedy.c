@@ -81,15 +81,6 @@ static void remedies_of_blocks(struct gt_trial *t)
 
 /* ---- memory of the device ----------------------------------------------------------------------------- */
 
-static uint64_t others(const struct gt_report *report)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < report->others; i++)
-		sum += report->other[i].bytes;
-	return sum;
-}
-
 /* More free memory is all that the driver asks for: a comparison is the replay. */
 static void add_freed(struct gt_trial *t, const char *id, const char *text, uint64_t bytes,
 		      const char *formula)
@@ -111,9 +102,9 @@ static void remedies_of_device(struct gt_trial *t)
 	if (v->idle)
 		add_freed(t, "end-idle-contexts", "no context in processes that do not use the GPU",
 			  v->idle, "contexts without any allocation");
-	if (others(t->report) > v->idle)
+	if (gt_report_others(t->report) > v->idle)
 		add_freed(t, "end-other-process", "end or move the other processes",
-			  others(t->report) - v->idle, "what NVML said they hold");
+			  gt_report_others(t->report) - v->idle, "what NVML said they hold");
 	if (v->margins[GT_CAUSE_POOL_CACHE] && v->pool == GT_POOL_PRIVATE)
 		add_freed(t, "free-graph-pools", "one pool for all graphs, or fewer graphs",
 			  v->pool_cached, "cached in segments that only graphs may use (at most)");

@@ -52,15 +52,6 @@ static void carry(struct pass *pass, uint64_t until_us)
 	pass->count = (size_t)(last - pass->points);
 }
 
-static void apply(struct pass *pass, const struct gt_event *event)
-{
-	unsigned int mask = gt_site_mask(pass->lane, event->site);
-
-	for (int k = 0; k < GT_TOTALS; k++)
-		if (mask & 1u << k)
-			pass->sum[k] += gt_op_effect(event->op) * (int64_t)event->size;
-}
-
 static bool inside(const struct pass *pass, const struct gt_event *event)
 {
 	return event->us >= pass->from_us && event->us <= pass->to_us;
@@ -74,7 +65,7 @@ static void add_event(struct pass *pass, const struct gt_event *event)
 		return;
 	if (pass->slices && inside(pass, event))
 		carry(pass, event->us);
-	apply(pass, event);
+	gt_totals_add(pass->sum, pass->lane, event, 1);
 	if (!inside(pass, event))
 		return;
 	point = pass->slices ? slice_at(pass, event->us) : GT_PUSH(pass->points, pass->count);

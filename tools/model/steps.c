@@ -10,20 +10,13 @@
 #include <string.h>
 #include "model/xalloc.h"
 
-static uint64_t seq_at(const struct gt_story *story, uint32_t position)
-{
-	const struct gt_life *life = gt_story_life(story, position);
-
-	return gt_story_is_death(story, position) ? life->died_seq : life->born_seq;
-}
-
 uint64_t gt_seq_before(const struct gt_answers *answers, size_t lane_index, uint32_t position)
 {
 	const struct gt_story *story = answers->story;
 
 	while (position-- > 1)
 		if (gt_story_life(story, position)->lane == lane_index)
-			return seq_at(story, position);
+			return gt_story_seq(story, position);
 	return 0;
 }
 
@@ -255,9 +248,7 @@ static int start_totals(struct tracking *t, struct gt_error *err)
 	for (int k = 0; k < GT_TOTALS; k++)
 		t->cur[k] = (int64_t)t->lane->ctr.cur[k];
 	while ((event = gt_cursor_next(cursor, err)))
-		for (int k = 0; k < GT_TOTALS; k++)
-			if (gt_site_mask(t->lane, event->site) & 1u << k)
-				t->cur[k] -= gt_op_effect(event->op) * (int64_t)event->size;
+		gt_totals_add(t->cur, t->lane, event, -1);
 	gt_cursor_free(cursor);
 	return err->status ? -1 : 0;
 }
@@ -301,7 +292,7 @@ static void follow(struct tracking *t, uint64_t seq)
 	for (uint32_t p = t->position + 1; p < story->position_count; p++) {
 		if (gt_story_life(story, p)->lane != t->lane_index)
 			continue;
-		if (seq_at(story, p) > seq)
+		if (gt_story_seq(story, p) > seq)
 			return;
 		t->position = p;
 	}
@@ -313,9 +304,7 @@ static void add_event(struct tracking *t, const struct gt_event *event)
 
 	if (!gt_op_effect(event->op))
 		return;
-	for (int k = 0; k < GT_TOTALS; k++)
-		if (gt_site_mask(t->lane, event->site) & 1u << k)
-			t->cur[k] += gt_op_effect(event->op) * (int64_t)event->size;
+	gt_totals_add(t->cur, t->lane, event, 1);
 	follow(t, event->seq);
 	while (t->step < t->steps->count && event->seq > t->steps->steps[t->step].seq_end)
 		t->step++;

@@ -338,11 +338,6 @@ static void find_features(struct gt_story *story)
 		}
 }
 
-static const struct gt_site_def *site_of(const struct gt_story *story, const struct gt_life *life)
-{
-	return &story->trace->lanes[life->lane].site_defs[life->site];
-}
-
 /*
  * Without native stacks: autograd's threads are others than those that call it, and Python frames
  * are seen there only below a checkpoint. A replica's thread has frames of its own.
@@ -379,7 +374,7 @@ static void find_threads(struct gt_story *story)
 		uint32_t bits = gt_story_birth(story, life)->bits;
 
 		story->python |= !!(bits & GT_HAS_PYTHON);
-		story->native |= !!site_of(story, life)->native;
+		story->native |= !!gt_story_site(story, life)->native;
 		if (life->thread >= story->thread_count)
 			continue;
 		if (bits & GT_HAS_MAIN)
@@ -500,12 +495,30 @@ uint32_t gt_story_position(const struct gt_story *story, size_t lane, uint64_t s
 {
 	uint32_t last = 0;
 
-	for (uint32_t i = 1; i < story->position_count; i++) {
-		const struct gt_life *life = gt_story_life(story, i);
-		uint64_t at = gt_story_is_death(story, i) ? life->died_seq : life->born_seq;
-
-		if (life->lane == lane && at <= seq)
+	for (uint32_t i = 1; i < story->position_count; i++)
+		if (gt_story_life(story, i)->lane == lane && gt_story_seq(story, i) <= seq)
 			last = i;
-	}
 	return last;
+}
+
+size_t gt_first_after(const uint32_t *positions, size_t count, uint32_t position)
+{
+	size_t low = 0, high = count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (positions[middle] > position)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+uint32_t gt_next_of(const uint32_t *positions, size_t count, uint32_t position)
+{
+	size_t i = gt_first_after(positions, count, position);
+
+	return i < count ? positions[i] : GT_NEVER;
 }

@@ -76,10 +76,29 @@ static inline bool gt_story_is_death(const struct gt_story *story, uint32_t posi
 	return story->order[position] & 1;
 }
 
+/* Who asked for the block. */
+static inline const struct gt_site_def *gt_story_site(const struct gt_story *story,
+						      const struct gt_life *life)
+{
+	return &story->trace->lanes[life->lane].site_defs[life->site];
+}
+
+/* The event of its lane. */
+static inline uint64_t gt_story_seq(const struct gt_story *story, uint32_t position)
+{
+	const struct gt_life *life = gt_story_life(story, position);
+
+	return gt_story_is_death(story, position) ? life->died_seq : life->born_seq;
+}
+
 uint64_t gt_story_us(const struct gt_story *story, uint32_t position);
 uint16_t gt_story_thread(const struct gt_story *story, uint32_t position);
 
 /* Last position whose event, in that lane, is not after seq; other lanes by time. */
 uint32_t gt_story_position(const struct gt_story *story, size_t lane, uint64_t seq);
+
+/* In a sorted list: index of the first position after the given one, or that position; GT_NEVER: none. */
+size_t gt_first_after(const uint32_t *positions, size_t count, uint32_t position);
+uint32_t gt_next_of(const uint32_t *positions, size_t count, uint32_t position);
 
 #endif

@@ -37,15 +37,6 @@ const char *gt_cause_name(enum gt_cause cause)
 
 /* ---- facts at the moment --------------------------------------------------------------------- */
 
-static uint64_t others(const struct gt_report *report)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t i = 0; i < report->others; i++)
-		sum += report->other[i].bytes;
-	return sum;
-}
-
 static bool alive(const struct gt_trial *t, const struct gt_life *life)
 {
 	return life->lane == t->lane_index && life->born_seq <= t->report->seq &&
@@ -235,7 +226,7 @@ static void find_to_come(struct gt_trial *t)
 	v->temporaries_to_come = gradients > temporaries ? gradients - temporaries : 0;
 	v->to_come = v->state_to_come + v->temporaries_to_come;
 	v->to_come_known = v->to_come > 0;
-	capacity = t->report->device_total - others(t->report);
+	capacity = t->report->device_total - gt_report_others(t->report);
 	if (v->to_come_known && t->report->cur[GT_TOTAL_IN_USE] + v->to_come > capacity)
 		v->over = t->report->cur[GT_TOTAL_IN_USE] + v->to_come - capacity;
 }
@@ -479,8 +470,8 @@ static void find_margins(struct gt_trial *t)
 	margins[GT_CAUSE_GROWTH] = if_enough(t, v->calls.site ? v->calls.bytes : v->growth.bytes);
 	margins[GT_CAUSE_POOL_CACHE] = if_enough(t, v->pool_cached);
 	margins[GT_CAUSE_IDLE_CONTEXTS] = if_enough(t, v->idle);
-	margins[GT_CAUSE_OTHER_PROCESS] =
-		if_enough(t, v->idle < others(report) ? others(report) - v->idle : 0);
+	margins[GT_CAUSE_OTHER_PROCESS] = if_enough(
+		t, v->idle < gt_report_others(report) ? gt_report_others(report) - v->idle : 0);
 	torch_cached -= v->pool_cached < torch_cached ? v->pool_cached : torch_cached;
 	if (v->largest_piece < asked)
 		margins[GT_CAUSE_FRAGMENTATION] = if_enough(t, torch_cached);

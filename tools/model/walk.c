@@ -13,6 +13,17 @@ unsigned int gt_site_mask(const struct gt_trace_lane *lane, uint32_t site)
 	return site < lane->site_count ? lane->site_defs[site].mask : 0;
 }
 
+void gt_totals_add(int64_t totals[GT_TOTALS], const struct gt_trace_lane *lane,
+		   const struct gt_event *event, int sign)
+{
+	const unsigned int mask = gt_site_mask(lane, event->site);
+	const int64_t change = sign * gt_op_effect(event->op) * (int64_t)event->size;
+
+	for (int k = 0; k < GT_TOTALS; k++)
+		if (mask & 1u << k)
+			totals[k] += change;
+}
+
 uint64_t gt_pool_reserved(const struct gt_trace_lane *lane)
 {
 	uint64_t sum = 0;
@@ -82,16 +93,13 @@ static void set_clear(struct walk *walk)
 static void undo(struct walk *walk, const struct gt_event *event)
 {
 	int sign = gt_op_effect(event->op);
-	unsigned int mask = gt_site_mask(walk->lane, event->site);
 	struct gt_block block = gt_block_of(event);
 
 	if (sign > 0)
 		set_remove(walk, GT_KEY(event->addr, event->space));
 	else if (sign < 0)
 		set_add(walk, &block);
-	for (int k = 0; k < GT_TOTALS; k++)
-		if (mask & 1u << k)
-			walk->cur[k] -= sign * (int64_t)event->size;
+	gt_totals_add(walk->cur, walk->lane, event, -1);
 }
 
 /* ---- the walk ------------------------------------------------------------------------------ */

@@ -12,12 +12,14 @@
 #include <stdint.h>
 #include "read/trace.h"
 
-/* Totals that a block of this site adds to: GT_MASK_*. Site numbers come checked from the reader.
- */
+/* Totals that a block of this site adds to: GT_MASK_*. Site numbers come checked from the reader. */
 unsigned int gt_site_mask(const struct gt_trace_lane *lane, uint32_t site);
 
-/* Bytes of live pool segments: driver allocations that are subdivided and so not in use themselves.
- */
+/* What the event does to the lane's totals; sign -1: as if it had not been. */
+void gt_totals_add(int64_t totals[GT_TOTALS], const struct gt_trace_lane *lane,
+		   const struct gt_event *event, int sign);
+
+/* Bytes of live pool segments: driver allocations that are subdivided and so not in use themselves. */
 uint64_t gt_pool_reserved(const struct gt_trace_lane *lane);
 
 /* Whether the state after event seq can be reached by walking back. */

@@ -167,11 +167,7 @@ static int read_events(struct pass *pass, const struct gt_trace *trace, size_t l
 	err->status = 0;
 	segment = add_state(pass, segment, reach_of(pass->lane), pass->lane->history_us);
 	while ((event = gt_cursor_next(cursor, err))) {
-		unsigned int mask = gt_site_mask(pass->lane, event->site);
-
-		for (int k = 0; k < GT_TOTALS; k++)
-			if (mask & 1u << k)
-				pass->sum[k] += gt_op_effect(event->op) * (int64_t)event->size;
+		gt_totals_add(pass->sum, pass->lane, event, 1);
 		segment = add_state(pass, segment, event->seq, event->us);
 	}
 	gt_cursor_free(cursor);
