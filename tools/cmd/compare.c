@@ -247,14 +247,6 @@ static const struct gt_field fields[] = {
 	{"end", NULL, GT_FIELD_TEXT, GT_SHOW_ALWAYS},
 };
 
-static void put_bytes(struct gt_table *table, uint64_t bytes, bool known)
-{
-	if (known)
-		gt_table_number(table, (int64_t)bytes);
-	else
-		gt_table_unknown(table);
-}
-
 static void put_categories(struct gt_table *table, const struct entry *entry)
 {
 	static const enum gt_category shown[] = {
@@ -264,10 +256,11 @@ static void put_categories(struct gt_table *table, const struct entry *entry)
 		GT_CATEGORY_TEMPORARIES,
 	};
 
-	put_bytes(table, entry->categories[GT_CATEGORY_ACTIVATIONS], entry->categorized);
-	put_bytes(table, static_of(entry), entry->categorized);
+	gt_table_known(table, (int64_t)entry->categories[GT_CATEGORY_ACTIVATIONS],
+		       entry->categorized);
+	gt_table_known(table, (int64_t)static_of(entry), entry->categorized);
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
-		put_bytes(table, entry->categories[shown[i]], entry->categorized);
+		gt_table_known(table, (int64_t)entry->categories[shown[i]], entry->categorized);
 }
 
 static void add_entry(struct gt_table *table, const struct gt_out *out, const struct gt_args *args,
@@ -286,9 +279,10 @@ static void add_entry(struct gt_table *table, const struct gt_out *out, const st
 	gt_table_text(table, file);
 	gt_table_number(table, entry->place->lane->device);
 	gt_table_text(table, *configuration ? configuration : "-");
-	put_bytes(table, peak_of(args, entry), true);
-	put_bytes(table, entry->place->lane->ctr.peak[GT_TOTAL_RESERVED], true);
-	put_bytes(table, entry->steps.count ? entry->steps.steps[0].peak : 0, entry->steps.count);
+	gt_table_number(table, (int64_t)peak_of(args, entry));
+	gt_table_number(table, (int64_t)entry->place->lane->ctr.peak[GT_TOTAL_RESERVED]);
+	gt_table_known(table, entry->steps.count ? (int64_t)entry->steps.steps[0].peak : 0,
+		       entry->steps.count);
 	put_categories(table, entry);
 	gt_table_text(table, speed);
 	gt_table_text(table, end);
@@ -344,19 +338,13 @@ static json_t *json_configuration(const struct gt_contrast *contrast, size_t inp
 
 static json_t *json_categories(const struct entry *entry)
 {
-	json_t *categories;
+	uint64_t bytes[GT_CATEGORIES];
 
 	if (!entry->categorized)
 		return json_null();
-	categories = json_object();
-	for (int c = GT_CATEGORY_NONE + 1; c < GT_CATEGORIES; c++)
-		json_object_set_new(
-			categories, gt_category_key(c),
-			json_integer((json_int_t)(entry->categories[c] +
-						  (c == GT_CATEGORY_UNKNOWN
-							   ? entry->categories[GT_CATEGORY_NONE]
-							   : 0))));
-	return categories;
+	memcpy(bytes, entry->categories, sizeof(bytes));
+	bytes[GT_CATEGORY_UNKNOWN] += bytes[GT_CATEGORY_NONE];
+	return gt_json_category_bytes(bytes);
 }
 
 static json_t *json_entry(const struct gt_args *args, const struct entries *entries,

@@ -122,10 +122,7 @@ const char *gt_pid_text(const struct gt_trace *trace, char buffer[GT_PID_TEXT])
 
 void gt_table_pid(struct gt_table *table, const struct gt_trace *trace)
 {
-	if (trace->header.pid)
-		gt_table_number(table, trace->header.pid);
-	else
-		gt_table_unknown(table);
+	gt_table_known(table, trace->header.pid, trace->header.pid);
 }
 
 json_t *gt_json_pid(const struct gt_trace *trace)
@@ -335,11 +332,20 @@ json_t *gt_json_category(uint8_t category)
 	return category ? json_string(gt_category_key(category)) : json_null();
 }
 
+json_t *gt_json_category_bytes(const uint64_t bytes[GT_CATEGORIES])
+{
+	json_t *categories = json_object();
+
+	for (int c = GT_CATEGORY_NONE + 1; c < GT_CATEGORIES; c++)
+		json_object_set_new(categories, gt_category_key(c),
+				    json_integer((json_int_t)bytes[c]));
+	return categories;
+}
+
 /* What is not of torch has no category: it is unknown here, so that the sum is the state's. */
 json_t *gt_json_categories(const struct gt_state *state)
 {
 	uint64_t bytes[GT_CATEGORIES] = {0}, known = 0;
-	json_t *categories;
 
 	for (size_t i = 0; i < state->hold_count; i++) {
 		uint8_t category = state->holds[i].category;
@@ -347,13 +353,7 @@ json_t *gt_json_categories(const struct gt_state *state)
 		known += category ? state->holds[i].bytes : 0;
 		bytes[category ? category : GT_CATEGORY_UNKNOWN] += state->holds[i].bytes;
 	}
-	if (!known)
-		return json_null();
-	categories = json_object();
-	for (int c = GT_CATEGORY_NONE + 1; c < GT_CATEGORIES; c++)
-		json_object_set_new(categories, gt_category_key(c),
-				    json_integer((json_int_t)bytes[c]));
-	return categories;
+	return known ? gt_json_category_bytes(bytes) : json_null();
 }
 
 /* torch rounds up; the driver's allocations are what was asked for. */

@@ -85,15 +85,6 @@ static void print_answer(struct gt_out *out, const struct refusals *all)
 		all->ends[GT_END_CAUGHT], all->other);
 }
 
-/* What the host refused to pin is of no GPU. */
-static void add_device(struct gt_table *table, int device)
-{
-	if (device < 0)
-		gt_table_unknown(table);
-	else
-		gt_table_number(table, device);
-}
-
 static void print_table(struct gt_out *out, const struct refusals *all)
 {
 	static const struct gt_field fields[] = {
@@ -112,15 +103,14 @@ static void print_table(struct gt_out *out, const struct refusals *all)
 	for (size_t i = 0; i < all->count; i++) {
 		const struct refusal *refusal = &all->items[i];
 		const struct gt_trace *trace = refusal->input->trace;
+		const int device = trace->lanes[refusal->lane_index].device;
 
 		gt_table_row(table, 0, 0, strcmp(refusal->outcome, "fatal") == 0 ? GT_ROW_ACT : 0);
 		gt_table_text(table, refusal->where);
 		gt_table_pid(table, trace);
-		add_device(table, trace->lanes[refusal->lane_index].device);
-		if (refusal->step)
-			gt_table_number(table, (int64_t)refusal->step);
-		else
-			gt_table_unknown(table);
+		/* What the host refused to pin is of no GPU. */
+		gt_table_known(table, device, device >= 0);
+		gt_table_known(table, (int64_t)refusal->step, refusal->step);
 		gt_table_number(table, (int64_t)refusal->report->us);
 		gt_table_number(table, (int64_t)gt_report_asked(refusal->report));
 		gt_table_number(table, refusal->report->tries);

@@ -44,12 +44,10 @@ static void add_asked(struct gt_table *table, const struct gt_trace *trace,
 {
 	char buffer[GT_POOL_TEXT];
 	const char *pool = gt_row_pool_text(trace, row, buffer);
-	uint64_t requested;
+	uint64_t requested = 0;
+	bool asked = gt_row_requested(trace, row, &requested);
 
-	if (gt_row_requested(trace, row, &requested))
-		gt_table_number(table, (int64_t)requested);
-	else
-		gt_table_unknown(table);
+	gt_table_known(table, (int64_t)requested, asked);
 	if (*pool)
 		gt_table_text(table, pool);
 	else
@@ -70,14 +68,8 @@ void gt_holders_rows(struct gt_table *table, struct gt_out *out, const struct gt
 			gt_table_text(table, gt_category_name(row->category));
 		else
 			gt_table_unknown(table);
-		if (counted)
-			gt_table_number(table, (int64_t)row->count);
-		else
-			gt_table_unknown(table);
-		if (row->largest)
-			gt_table_number(table, (int64_t)row->largest);
-		else
-			gt_table_unknown(table);
+		gt_table_known(table, (int64_t)row->count, counted);
+		gt_table_known(table, (int64_t)row->largest, row->largest);
 		add_asked(table, place->input->trace, row);
 		gt_table_text(table, row->torch ? "torch" : "driver");
 		gt_table_text(table, row->label.owner);
@@ -94,11 +86,7 @@ void gt_holders_total(struct gt_table *table, unsigned int part_of, const char *
 	gt_table_number(table, (int64_t)bytes);
 	gt_table_number(table, (int64_t)bytes);
 	gt_table_unknown(table);
-	if (counted)
-		gt_table_number(table, (int64_t)count);
-	else
-		gt_table_unknown(table);
+	gt_table_known(table, (int64_t)count, counted);
 	gt_table_unknown(table);
-	if (asked)
-		gt_table_number(table, (int64_t)asked);
+	gt_table_known(table, (int64_t)asked, asked);
 }

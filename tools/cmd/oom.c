@@ -241,10 +241,7 @@ static void add_refusal(struct gt_table *table, struct gt_input *input,
 	gt_table_text(table, where);
 	gt_table_text(table, when);
 	gt_table_number(table, (int64_t)gt_report_asked(report));
-	if (failure.free_known)
-		gt_table_number(table, (int64_t)report->device_free);
-	else
-		gt_table_unknown(table);
+	gt_table_known(table, (int64_t)report->device_free, failure.free_known);
 	gt_table_number(table, report->tries);
 	gt_table_text(table, gt_outcome_text(input->trace, report));
 	free(when);

@@ -150,16 +150,6 @@ static json_t *json_failures(const struct gt_args *args, struct gt_session *sess
 	return failures;
 }
 
-static json_t *json_categories(const struct gt_verdict *verdict)
-{
-	json_t *categories = json_object();
-
-	for (int c = GT_CATEGORY_NONE + 1; c < GT_CATEGORIES; c++)
-		json_object_set_new(categories, gt_category_key(c),
-				    json_integer((json_int_t)verdict->categories[c]));
-	return categories;
-}
-
 static json_t *json_headline(const struct gt_failure *failure)
 {
 	const struct gt_verdict *verdict = &failure->verdict;
@@ -171,8 +161,9 @@ static json_t *json_headline(const struct gt_failure *failure)
 		gt_end_name(gt_report_end(failure->trace, failure->report)), "verdict",
 		gt_json_verdict(failure->input, failure->report, verdict, &failure->joint),
 		"request", json_request(failure), "device", json_device(failure), "categories",
-		verdict->categories_known ? json_categories(verdict) : json_null(), "short_by",
-		gt_json_number(failure->short_by, failure->free_known), "to_come",
+		verdict->categories_known ? gt_json_category_bytes(verdict->categories)
+					  : json_null(),
+		"short_by", gt_json_number(failure->short_by, failure->free_known), "to_come",
 		gt_json_number(verdict->to_come, verdict->to_come_known), "remedies",
 		gt_json_remedies(verdict));
 }

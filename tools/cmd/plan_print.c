@@ -130,14 +130,8 @@ static void add_row(struct gt_table *table, const struct gt_args *args,
 			gt_table_unknown(table);
 	} else {
 		gt_table_number(table, llround(gt_plan_static(row)));
-		if (row->per_sample > 0)
-			gt_table_number(table, (int64_t)whole(row->per_sample));
-		else
-			gt_table_unknown(table);
-		if (view->gpu > 0 && row->per_sample > 0)
-			gt_table_number(table, (int64_t)largest);
-		else
-			gt_table_unknown(table);
+		gt_table_known(table, (int64_t)whole(row->per_sample), row->per_sample > 0);
+		gt_table_known(table, (int64_t)largest, view->gpu > 0 && row->per_sample > 0);
 		put_split(table, args->plan.target, gt_plan_divisor(args->plan.target, largest));
 	}
 	gt_table_text(table, row->same_result ? "same" : "may vary");

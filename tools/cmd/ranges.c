@@ -63,10 +63,7 @@ static void add_rows(struct gt_table *table, const struct view *view)
 		gt_table_text(table, name);
 		gt_table_text(table, gt_stretch_name(named->kind));
 		gt_table_number(table, (int64_t)begin_of(view, i)->us);
-		if (end)
-			gt_table_number(table, (int64_t)end->us);
-		else
-			gt_table_unknown(table);
+		gt_table_known(table, end ? (int64_t)end->us : 0, end);
 		gt_table_text(table, top->at_least[GT_TOTAL_IN_USE] ? ">=" : "");
 		gt_table_number(table, (int64_t)top->bytes[GT_TOTAL_IN_USE]);
 		gt_table_number(table, (int64_t)top->bytes[GT_TOTAL_RESERVED]);

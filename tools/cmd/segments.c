@@ -213,10 +213,7 @@ static const char *pool_text(const struct view *view, const struct gt_segment *s
 static void add_idle(struct gt_table *table, const struct view *view,
 		     const struct gt_segment *segment)
 {
-	if (segment->touched)
-		gt_table_number(table, (int64_t)(view->us - segment->touched_us));
-	else
-		gt_table_unknown(table);
+	gt_table_known(table, (int64_t)(view->us - segment->touched_us), segment->touched);
 }
 
 static void print_table(struct gt_out *out, const struct view *view)

@@ -139,6 +139,9 @@ json_t *gt_json_category(uint8_t category); /* enum gt_category; null for none *
 /* Bytes of each category at the state, which they add up to; null without any. */
 json_t *gt_json_categories(const struct gt_state *state);
 
+/* The same from their bytes. */
+json_t *gt_json_category_bytes(const uint64_t bytes[GT_CATEGORIES]);
+
 /* A holder: bytes, count, level, owner, category, stream, key, frames. */
 json_t *gt_json_holder(struct gt_input *input, const struct gt_trace_lane *lane,
 		       const struct gt_row *row, enum gt_by by, bool counted);

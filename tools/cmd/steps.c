@@ -153,14 +153,6 @@ static const char *note_of(const struct view *view, size_t index)
 	return index == 0 ? "warm-up" : "";
 }
 
-static void put_bytes(struct gt_table *table, uint64_t bytes, bool known)
-{
-	if (known)
-		gt_table_number(table, (int64_t)bytes);
-	else
-		gt_table_unknown(table);
-}
-
 /* Rows [first, last] as one: the most of each. */
 static void add_row(struct gt_table *table, const struct view *view, size_t first, size_t last)
 {
@@ -177,17 +169,17 @@ static void add_row(struct gt_table *table, const struct view *view, size_t firs
 			     ? GT_ROW_ACT
 			     : 0);
 	gt_table_text(table, name);
-	put_bytes(table, step.peak, true);
+	gt_table_number(table, (int64_t)step.peak);
 	gt_table_text(table, gt_phase_name(step.peak_phase));
 	for (int phase = GT_PHASE_FORWARD; phase <= GT_PHASE_OPTIMIZER; phase++)
-		put_bytes(table, step.phase_peaks[phase], step.phase_peaks[phase]);
-	put_bytes(table, step.peak_reserved, true);
-	put_bytes(table, step.end_bytes, !step.cut);
-	put_bytes(table, step.carried_in, true);
+		gt_table_known(table, (int64_t)step.phase_peaks[phase], step.phase_peaks[phase]);
+	gt_table_number(table, (int64_t)step.peak_reserved);
+	gt_table_known(table, (int64_t)step.end_bytes, !step.cut);
+	gt_table_number(table, (int64_t)step.carried_in);
 	gt_table_number(table, (int64_t)step.allocs);
 	gt_table_number(table, (int64_t)step.frees);
-	put_bytes(table, step.alloc_bytes, true);
-	put_bytes(table, step.inputs, step.inputs);
+	gt_table_number(table, (int64_t)step.alloc_bytes);
+	gt_table_known(table, (int64_t)step.inputs, step.inputs);
 	gt_table_number(table, (int64_t)((step.to_us - step.from_us + 500) / 1000));
 	gt_table_text(table, first == last ? note_of(view, first) : alike);
 	free(alike);
@@ -340,23 +332,13 @@ static void print_text(struct gt_out *out, const struct view *view)
 
 /* ---- JSON -------------------------------------------------------------------------------------------- */
 
-static json_t *json_categories(const uint64_t bytes[GT_CATEGORIES])
-{
-	json_t *categories = json_object();
-
-	for (int c = GT_CATEGORY_NONE + 1; c < GT_CATEGORIES; c++)
-		json_object_set_new(categories, gt_category_key(c),
-				    json_integer((json_int_t)bytes[c]));
-	return categories;
-}
-
 static json_t *json_moments(const struct gt_step *step)
 {
 	return json_pack("{s:o, s:o, s:o, s:o}", "forward",
-			 json_categories(step->categories[GT_STEP_FORWARD]), "backward",
-			 json_categories(step->categories[GT_STEP_BACKWARD]), "end",
-			 json_categories(step->categories[GT_STEP_END]), "peak",
-			 json_categories(step->categories[GT_STEP_PEAK]));
+			 gt_json_category_bytes(step->categories[GT_STEP_FORWARD]), "backward",
+			 gt_json_category_bytes(step->categories[GT_STEP_BACKWARD]), "end",
+			 gt_json_category_bytes(step->categories[GT_STEP_END]), "peak",
+			 gt_json_category_bytes(step->categories[GT_STEP_PEAK]));
 }
 
 static json_t *json_step(const struct gt_step *step, size_t number)

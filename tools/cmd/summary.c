@@ -204,10 +204,7 @@ static void add_place(struct gt_table *table, const struct gt_ranked *row, bool 
 	gt_table_pid(table, trace);
 	gt_table_number(table, (int64_t)ctr->peak[GT_TOTAL_IN_USE]);
 	gt_table_number(table, (int64_t)ctr->peak[GT_TOTAL_RESERVED]);
-	if (place->device_total)
-		gt_table_number(table, (int64_t)place->device_total);
-	else
-		gt_table_unknown(table);
+	gt_table_known(table, (int64_t)place->device_total, place->device_total);
 	gt_table_number(table, (int64_t)ctr->failed);
 	gt_table_text(table, row->state);
 }

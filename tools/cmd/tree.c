@@ -39,10 +39,7 @@ static void print_row(struct printing *printing, const struct gt_tree *tree, int
 	gt_table_row(printing->table, 0, 0, 0);
 	gt_table_text(printing->table, text);
 	gt_table_number(printing->table, shown * gt_unit_bytes(printing->unit));
-	if (printing->counted)
-		gt_table_number(printing->table, (int64_t)tree->count);
-	else
-		gt_table_unknown(printing->table);
+	gt_table_known(printing->table, (int64_t)tree->count, printing->counted);
 	free(text);
 	print_inside(printing, tree, shown, depth + 1);
 }

@@ -95,6 +95,14 @@ void gt_table_unknown(struct gt_table *table)
 	next_cell(table);
 }
 
+void gt_table_known(struct gt_table *table, int64_t value, bool known)
+{
+	struct value *cell = next_cell(table);
+
+	cell->number = known ? value : 0;
+	cell->known = known;
+}
+
 void gt_table_unit(struct gt_table *table, enum gt_unit unit)
 {
 	table->unit = unit;

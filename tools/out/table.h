@@ -48,6 +48,9 @@ void gt_table_text(struct gt_table *table, const char *text);
 void gt_table_number(struct gt_table *table, int64_t value);
 void gt_table_unknown(struct gt_table *table);
 
+/* The number, if it is known. */
+void gt_table_known(struct gt_table *table, int64_t value, bool known);
+
 /* Unit of the byte columns in text; otherwise gt_unit_for the largest value. */
 void gt_table_unit(struct gt_table *table, enum gt_unit unit);
 
