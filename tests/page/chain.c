@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "gputrace/gputrace.h"
+#include "../prog/sites.h"
 
 #define BLOCKS 1200
 #define SPIKE  ((size_t)4200 << 20)
@@ -30,34 +31,6 @@ static uint64_t next_random(void)
 	random_state ^= random_state >> 7;
 	random_state ^= random_state << 17;
 	return random_state;
-}
-
-static CUresult descend(CUdeviceptr *ptr, size_t size, size_t path);
-
-/* Two functions and not a loop, so that the bits of the site become frames of the stack. */
-__attribute__((noinline)) static CUresult left(CUdeviceptr *ptr, size_t size, size_t path)
-{
-	CUresult rc = descend(ptr, size, path >> 1);
-
-	/* Keeps the call from becoming a jump and the two functions from becoming one. */
-	__asm__ volatile("# left" ::: "memory");
-	return rc;
-}
-
-__attribute__((noinline)) static CUresult right(CUdeviceptr *ptr, size_t size, size_t path)
-{
-	CUresult rc = descend(ptr, size, path >> 1);
-
-	__asm__ volatile("# right" ::: "memory");
-	return rc;
-}
-
-/* path ends in its highest set bit. */
-static CUresult descend(CUdeviceptr *ptr, size_t size, size_t path)
-{
-	if (path <= 1)
-		return cuMemAlloc(ptr, size);
-	return path & 1 ? right(ptr, size, path) : left(ptr, size, path);
 }
 
 __attribute__((noinline)) static void spike(void)

@@ -11,7 +11,7 @@ $(O)/pagetest/libtorch_double.so:
 		{ volatile int rc = call(p, n); return rc; }' | \
 		$(CC) -O1 -x c -shared -fPIC -Wl,-soname,$(@F) -o $@ -
 
-$(PAGE_CHAIN): tests/page/chain.c $(BENCH_DRIVER) $(O)/pagetest/libtorch_double.so
+$(PAGE_CHAIN): tests/page/chain.c tests/prog/sites.h $(BENCH_DRIVER) $(O)/pagetest/libtorch_double.so
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS_ALL) -isystem $(CUDA13) -o $@ $< $(BENCH_DRIVER) -Wl,--no-as-needed \

@@ -29,6 +29,7 @@ $(PROG)/rt-pt: tests/prog/rt.c tests/prog/work.c $(O)/sim/libcudart.so.13
 $(PROG)/chaos: tests/prog/chaos.c tests/prog/chaos_ops.c tests/prog/chaos_ipc.c $(PROG_DRIVER) ; $(call prog)
 $(PROG)/chaos: tests/prog/chaos.h tests/sim/gtsim.h
 $(PROG)/traffic: tests/prog/traffic.c $(PROG_DRIVER) ; $(call prog)
+$(PROG)/traffic: tests/prog/sites.h
 $(PROG)/oom: tests/prog/oom.c $(PROG_DRIVER) ; $(call prog)
 $(PROGS): tests/prog/work.h
 

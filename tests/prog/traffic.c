@@ -8,8 +8,7 @@
  * Each thread has its own random numbers and `live` slots and makes `events` successful calls: a
  * random slot is freed when it holds a block, else filled. So with --events N --threads T there
  * are exactly N x T events, and runs with the same seed make the same ones (a thread works on
- * device thread % devices). Sizes are log-uniform from 1 byte to `max`. A site is a path through a
- * tree of calls, so each has a stack of its own.
+ * device thread % devices). Sizes are log-uniform from 1 byte to `max`, call sites are those of sites.h.
  *
  * Prints per device: allocations, frees, live blocks, live bytes and, with one thread, the highest
  * bytes. --log writes one line per event (thread, + or -, device, address, size, site), in the
@@ -21,6 +20,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "sites.h"
 
 #define MAX_THREADS 64
 #define MAX_DEVICES 16
@@ -63,34 +63,6 @@ static size_t random_size(struct worker *w)
 	return 1 + (random >> 8) % (((size_t)1 << random % (unsigned int)(bits + 1)) < max_size
 					    ? (size_t)1 << random % (unsigned int)(bits + 1)
 					    : max_size);
-}
-
-static CUresult descend(CUdeviceptr *ptr, size_t size, size_t path);
-
-/* Two functions and not a loop, so that the bits of the site become frames of the stack. */
-__attribute__((noinline)) static CUresult left(CUdeviceptr *ptr, size_t size, size_t path)
-{
-	CUresult rc = descend(ptr, size, path >> 1);
-
-	/* Keeps the call from becoming a jump and the two functions from becoming one. */
-	__asm__ volatile("# left" ::: "memory");
-	return rc;
-}
-
-__attribute__((noinline)) static CUresult right(CUdeviceptr *ptr, size_t size, size_t path)
-{
-	CUresult rc = descend(ptr, size, path >> 1);
-
-	__asm__ volatile("# right" ::: "memory");
-	return rc;
-}
-
-/* path ends in its highest set bit. */
-static CUresult descend(CUdeviceptr *ptr, size_t size, size_t path)
-{
-	if (path <= 1)
-		return cuMemAlloc(ptr, size);
-	return path & 1 ? right(ptr, size, path) : left(ptr, size, path);
 }
 
 static void write_log(const struct worker *w, char what, const struct block *block, size_t site)
