@@ -23,6 +23,15 @@ class Browser:
         return Opened(self.browser, path, **options)
 
 
+# Counts texts on canvases, which neither axe nor the test of SVG texts would see.
+COUNT_TEXTS = """window.canvasTexts = 0;
+for (const kind of [CanvasRenderingContext2D, OffscreenCanvasRenderingContext2D])
+    for (const name of ["fillText", "strokeText"]) {
+        const real = kind.prototype[name];
+        kind.prototype[name] = function(...rest) { window.canvasTexts++; return real.apply(this, rest); };
+    }"""
+
+
 class Opened:
     """Used as: with browser.open(path) as page. Off line; remembers requests, messages and dialogs."""
 

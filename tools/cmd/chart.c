@@ -3,7 +3,6 @@
  * See chart.h: collects what the charts show. Words and numbers come from where the screens get
  * theirs. Called from timeline.c, steps.c and diff.c.
  */
-#define _GNU_SOURCE
 #include "cmd/chart.h"
 
 #include <errno.h>
@@ -11,9 +10,10 @@
 #include <string.h>
 #include "chart/chart.h"
 #include "cmd/oom.h"
-#include "cmd/refusals.h"
 #include "cmd/part.h"
+#include "cmd/refusals.h"
 #include "cmd/summary.h"
+#include "cmd/words.h"
 #include "model/marks.h"
 #include "model/series.h"
 #include "model/xalloc.h"
@@ -26,45 +26,16 @@
 /* ---- words of the screens ------------------------------------------------------------------------ */
 
 struct words { /* the first two lines that a screen prints */
-	struct gt_out out;
+	struct gt_words screen;
 	char *text;
-	size_t length;
 	const char *title, *note;
 };
-
-static void begin_words(struct words *words)
-{
-	*words = (struct words){.out = {.terminal = true, .all = true, .width = 200}};
-	words->out.file = gt_xchecked(open_memstream(&words->text, &words->length));
-}
-
-/* What three spaces part on a screen, a dot parts here: pictures show one space. */
-static void part_by_dots(struct words *words)
-{
-	char *plain = words->text, *to;
-
-	to = words->text = gt_xcalloc(2 * words->length + 1, 1);
-	for (const char *at = plain; *at;) {
-		size_t spaces = strspn(at, " ");
-
-		if (spaces == 3 && at != plain && at[3])
-			to = stpcpy(to, " \302\267 ");
-		else
-			to = mempcpy(to, at, spaces);
-		at += spaces;
-		if (*at)
-			*to++ = *at++;
-	}
-	free(plain);
-}
 
 static void end_words(struct words *words)
 {
 	char *line, *end;
 
-	fclose(words->out.file);
-	part_by_dots(words);
-	words->title = words->note = line = words->text;
+	words->title = words->note = line = words->text = gt_words_end(&words->screen);
 	for (int i = 0; i < 2; i++) {
 		end = strchr(line, '\n');
 		if (!end)
@@ -81,11 +52,11 @@ static void say_process(struct words *words, const struct gt_chart_of *of)
 	char *line = gt_command_line(trace, 80);
 	char pid[GT_PID_TEXT], device[GT_DEVICE_TEXT];
 
-	fprintf(words->out.file, "%s   %s   %s", line, gt_pid_text(trace, pid),
+	fprintf(words->screen.out.file, "%s   %s   %s", line, gt_pid_text(trace, pid),
 		gt_device_text(of->place->lane->device, device));
 	if (of->places > 1)
-		fprintf(words->out.file, ", %zu more: --device N", of->places - 1);
-	fputc('\n', words->out.file);
+		fprintf(words->screen.out.file, ", %zu more: --device N", of->places - 1);
+	fputc('\n', words->screen.out.file);
 	free(line);
 }
 
@@ -290,12 +261,12 @@ static void say_shown(struct timeline *t, const struct gt_chart_of *of)
 
 static void say_answer(struct timeline *t, const struct gt_chart_of *of)
 {
-	begin_words(&t->words);
+	gt_words_begin(&t->words.screen);
 	t->chart.head.failed = failure_of(of);
 	if (t->chart.head.failed)
-		gt_oom_head(&t->words.out, of->args, of->place->input);
+		gt_oom_head(&t->words.screen.out, of->args, of->place->input);
 	else
-		gt_summary_head(&t->words.out, of->args, of->place);
+		gt_summary_head(&t->words.screen.out, of->args, of->place);
 	end_words(&t->words);
 	t->chart.head.title = t->words.title;
 	say_shown(t, of);
@@ -407,8 +378,8 @@ int gt_chart_steps(struct gt_out *out, const struct gt_chart_of *of, const struc
 	for (size_t i = 0; i < steps->count; i += each)
 		bars[chart.bar_count++] = bar_of(steps, of->args->total, i,
 						 i + each < steps->count ? i + each : steps->count);
-	begin_words(&words);
-	gt_steps_head(&words.out, of->place, steps);
+	gt_words_begin(&words.screen);
+	gt_steps_head(&words.screen.out, of->place, steps);
 	say_process(&words, of);
 	end_words(&words);
 	chart.head = (struct gt_chart_head){words.title, words.note, false};
@@ -469,8 +440,8 @@ int gt_chart_diff(struct gt_out *out, const struct gt_args *args, const struct g
 	chart.whole = (struct gt_chart_change){
 		(char *)(args->total == GT_TOTAL_RESERVED ? "held" : "in use"), pair->diff.bytes_a,
 		pair->diff.bytes_b};
-	begin_words(&words);
-	gt_diff_print_head(&words.out, args, pairs);
+	gt_words_begin(&words.screen);
+	gt_diff_print_head(&words.screen.out, args, pairs);
 	end_words(&words);
 	chart.head = (struct gt_chart_head){words.title, words.note, false};
 	status = begin(out, gt_diff_height(&chart), &chart.head, &canvas);

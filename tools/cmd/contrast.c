@@ -55,12 +55,8 @@ static char *join_words(const struct tokens *line, size_t from, size_t to)
 {
 	char *text = gt_xstrdup("");
 
-	for (size_t i = from; i < to; i++) {
-		char *longer = gt_xasprintf("%s%s%s", text, i > from ? " " : "", line->words[i]);
-
-		free(text);
-		text = longer;
-	}
+	for (size_t i = from; i < to; i++)
+		text = gt_xappend(text, "%s%s", i > from ? " " : "", line->words[i]);
 	return text;
 }
 
@@ -244,14 +240,10 @@ char *gt_contrast_text(const struct gt_contrast *contrast, size_t input)
 
 	for (size_t s = 0; s < contrast->setting_count; s++) {
 		const struct gt_setting *setting = &contrast->settings[s];
-		char *longer;
 
-		if (!setting->differs)
-			continue;
-		longer = gt_xasprintf("%s%s%s=%s", text, *text ? " " : "", setting->name,
-				      setting->values[input]);
-		free(text);
-		text = longer;
+		if (setting->differs)
+			text = gt_xappend(text, "%s%s=%s", *text ? " " : "", setting->name,
+					  setting->values[input]);
 	}
 	return text;
 }

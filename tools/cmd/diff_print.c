@@ -140,10 +140,7 @@ static void print_sides(struct gt_out *out, const struct gt_args *args,
 
 static char *add_words(char *text, const char *words)
 {
-	char *longer = gt_xasprintf("%s%s%s", text, *text ? ", " : "", words);
-
-	free(text);
-	return longer;
+	return gt_xappend(text, "%s%s", *text ? ", " : "", words);
 }
 
 static const char *or_none(const char *words)

@@ -17,6 +17,7 @@
 #include "model/xalloc.h"
 #include "out/json.h"
 #include "out/table.h"
+#include "symbols/library.h"
 
 struct doctor {
 	struct gt_out out;
@@ -63,12 +64,8 @@ static char *joined(const struct gt_names *names)
 {
 	char *text = gt_xstrdup("");
 
-	for (size_t i = 0; i < names->count; i++) {
-		char *longer = gt_xasprintf("%s%s%s", text, i ? ", " : "", names->names[i]);
-
-		free(text);
-		text = longer;
-	}
+	for (size_t i = 0; i < names->count; i++)
+		text = gt_xappend(text, "%s%s", i ? ", " : "", names->names[i]);
 	return text;
 }
 
@@ -213,13 +210,6 @@ static void check_program(struct doctor *d)
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static void print_points(struct doctor *d)
 {
 	static const struct gt_field fields[] = {
@@ -235,7 +225,7 @@ static void print_points(struct doctor *d)
 		char *via = joined(&point->seen), *by;
 
 		if (point->resolved) {
-			by = gt_xasprintf("%s%s", base_name(point->modules.names[0]),
+			by = gt_xasprintf("%s%s", gt_base_name(point->modules.names[0]),
 					  point->modules.count > 1 ? ", ..." : "");
 			gt_table_row(table, 0, 0, point->hooked ? 0 : GT_ROW_ACT);
 			gt_table_text(table, point->name);

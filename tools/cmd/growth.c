@@ -13,6 +13,7 @@
 #include "model/xalloc.h"
 #include "out/json.h"
 #include "out/table.h"
+#include "symbols/library.h"
 
 /* ---- suspicions ------------------------------------------------------------------------------------- */
 
@@ -61,11 +62,9 @@ struct gt_suspicion gt_suspect(const struct gt_growth *growth, const struct gt_g
 
 char *gt_frame_text(const struct gt_frame *frame)
 {
-	const char *slash = frame ? strrchr(frame->file, '/') : NULL;
-
 	if (!frame)
 		return gt_xstrdup("(no line)");
-	return gt_xasprintf("%s:%d", slash ? slash + 1 : frame->file, frame->line);
+	return gt_xasprintf("%s:%d", gt_base_name(frame->file), frame->line);
 }
 
 const struct gt_grower *gt_first_grower(const struct gt_growth *growth)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* See html.h: the facts of a device that need no history, for the page's script and its tables. */
-#define _GNU_SOURCE
 #include "cmd/html.h"
 
 #include <stdlib.h>
@@ -12,10 +11,12 @@
 #include "cmd/segments.h"
 #include "cmd/summary.h"
 #include "cmd/verdict.h"
+#include "cmd/words.h"
 #include "model/xalloc.h"
 #include "out/json.h"
 #include "page/pool.h"
 #include "page/text.h"
+#include "symbols/library.h"
 
 struct gt_when gt_html_when(const struct gt_html_view *view)
 {
@@ -26,84 +27,49 @@ struct gt_when gt_html_when(const struct gt_html_view *view)
 
 /* ---- words of the other screens -------------------------------------------------------------------- */
 
-/* What a screen prints, as an array of its lines. */
-struct capture {
-	struct gt_out out;
-	char *text;
-	size_t length;
-};
-
-static void begin_capture(struct capture *capture)
+static json_t *lines_of(struct gt_words *words)
 {
-	*capture = (struct capture){.out = {.terminal = true, .all = true, .width = 120}};
-	capture->out.file = gt_xchecked(open_memstream(&capture->text, &capture->length));
-}
-
-/* What three spaces part on a screen, a dot parts here. */
-static void add_line(json_t *lines, const char *line)
-{
-	char *text = gt_xcalloc(2 * strlen(line) + 1, 1), *to = text;
-
-	for (const char *at = line; *at;) {
-		size_t spaces = strspn(at, " ");
-
-		if (spaces == 3 && at != line && at[3])
-			to = stpcpy(to, " \302\267 ");
-		else
-			to = mempcpy(to, at, spaces);
-		at += spaces;
-		if (*at)
-			*to++ = *at++;
-	}
-	json_array_append_new(lines, gt_page_string(text));
-	free(text);
-}
-
-static json_t *end_capture(struct capture *capture)
-{
+	char *text = gt_words_end(words), *at = text, *line;
 	json_t *lines = json_array();
-	char *at, *line;
 
-	fclose(capture->out.file);
-	at = capture->text;
 	while ((line = strsep(&at, "\n")))
 		if (*line)
-			add_line(lines, line);
-	free(capture->text);
+			json_array_append_new(lines, gt_page_string(line));
+	free(text);
 	return lines;
 }
 
 /* The answer and what follows it, as the summary of this device says them. */
 static json_t *head_lines(const struct gt_args *args, const struct gt_html_view *view)
 {
-	struct capture capture;
+	struct gt_words words;
 
-	begin_capture(&capture);
+	gt_words_begin(&words);
 	if (view->failure)
-		gt_oom_head(&capture.out, args, view->place->input);
+		gt_oom_head(&words.out, args, view->place->input);
 	else
-		gt_summary_head(&capture.out, args, view->place);
+		gt_summary_head(&words.out, args, view->place);
 	if (!view->failure)
-		gt_steps_head(&capture.out, view->place, &view->history->steps);
-	return end_capture(&capture);
+		gt_steps_head(&words.out, view->place, &view->history->steps);
+	return lines_of(&words);
 }
 
 json_t *gt_html_diff_head(const struct gt_args *args, struct gt_session *session)
 {
-	struct capture capture;
+	struct gt_words words;
 
-	begin_capture(&capture);
-	gt_diff_head(&capture.out, args, session);
-	return end_capture(&capture);
+	gt_words_begin(&words);
+	gt_diff_head(&words.out, args, session);
+	return lines_of(&words);
 }
 
 static json_t *loss_lines(const struct gt_html_view *view)
 {
-	struct capture capture;
+	struct gt_words words;
 
-	begin_capture(&capture);
-	gt_print_loss(&capture.out, view->place->input->trace);
-	return end_capture(&capture);
+	gt_words_begin(&words);
+	gt_print_loss(&words.out, view->place->input->trace);
+	return lines_of(&words);
 }
 
 /* ---- what would have been enough --------------------------------------------------------------------- */
@@ -291,13 +257,12 @@ static json_t *json_process(const struct gt_html_view *view)
 	const struct gt_trace *trace = view->place->input->trace;
 	char *line = gt_command_line(trace, 60);
 	char device[GT_DEVICE_TEXT];
-	json_t *result = json_pack(
-		"{s:o, s:o, s:o, s:o, s:s, s:s, s:I}", "file",
-		gt_page_string(strrchr(trace->path, '/') ? strrchr(trace->path, '/') + 1
-							 : trace->path),
-		"pid", gt_json_pid(trace), "rank", json_info(trace, "env.RANK"), "command",
-		gt_page_string(line), "gpu", gt_device_text(view->place->lane->device, device),
-		"state", gt_process_state(trace), "card", (json_int_t)view->place->device_total);
+	json_t *result =
+		json_pack("{s:o, s:o, s:o, s:o, s:s, s:s, s:I}", "file",
+			  gt_page_string(gt_base_name(trace->path)), "pid", gt_json_pid(trace),
+			  "rank", json_info(trace, "env.RANK"), "command", gt_page_string(line),
+			  "gpu", gt_device_text(view->place->lane->device, device), "state",
+			  gt_process_state(trace), "card", (json_int_t)view->place->device_total);
 
 	free(line);
 	return result;

@@ -11,6 +11,7 @@
 #include "model/join.h"
 #include "model/xalloc.h"
 #include "read/torch.h"
+#include "symbols/library.h"
 
 struct sums {
 	uint64_t matched, trace, snapshot, older, held, earlier, all_earlier;
@@ -141,12 +142,11 @@ static int merge(const struct gt_session *session, const char *path)
 	const struct gt_trace *trace = session->inputs[0].trace;
 	const struct gt_trace *snapshot = session->inputs[1].trace;
 	struct gt_append *to = gt_xchecked(gt_append_new(trace));
-	const char *base = strrchr(session->paths[1], '/');
 	struct gt_error err = {0};
 	struct sums sums = {0};
 	int status;
 
-	gt_torch_append_name(to, base ? base + 1 : session->paths[1]);
+	gt_torch_append_name(to, gt_base_name(session->paths[1]));
 	gt_torch_append_pools(to, snapshot->pools, snapshot->pool_count);
 	status = join_all(trace, snapshot, to, &sums);
 	if (!status && !is_one_run(&sums))

@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include "cmd/library.h"
 #include "model/xalloc.h"
+#include "symbols/library.h"
 
 /* ---- names ----------------------------------------------------------------------------------- */
 
@@ -169,13 +170,6 @@ static void clear_python(struct gt_probe *probe)
 
 /* ---- what the recorder wrote ----------------------------------------------------------------- */
 
-static const char *base_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 static void take_look_up(struct gt_probe *probe, char **fields)
 {
 	const char *via = fields[0], *name = fields[1], *entry = fields[2], *module = fields[3];
@@ -254,13 +248,13 @@ static void judge_object(struct gt_probe *probe, const char *path, const char *l
 {
 	static const char *const sanitizers[] = {"libasan", "libtsan", "liblsan", "libubsan",
 						 "libclang_rt"};
-	const char *base = base_of(path);
+	const char *base = gt_base_name(path);
 	struct gt_names names;
 
 	for (size_t i = 0; i < sizeof(sanitizers) / sizeof(sanitizers[0]); i++)
 		if (!strncmp(base, sanitizers[i], strlen(sanitizers[i])))
 			add_name(&probe->sanitizers, path);
-	if (!strcmp(base, base_of(library)) || is_system(base))
+	if (!strcmp(base, gt_base_name(library)) || is_system(base))
 		return;
 	if (!strncmp(base, "libcuda.so", 10)) {
 		probe->driver = probe->driver ? probe->driver : gt_xstrdup(path);
@@ -341,7 +335,7 @@ int gt_probe_run(char **command, const char *library, struct gt_probe *ret)
 	ret->status = start(command, library, folder, log);
 	read_log(ret, log);
 	for (size_t i = 0; i < ret->objects.count; i++) {
-		behind |= !strcmp(base_of(ret->objects.names[i]), base_of(library));
+		behind |= !strcmp(gt_base_name(ret->objects.names[i]), gt_base_name(library));
 		judge_object(ret, ret->objects.names[i], library, behind);
 	}
 	if (fd >= 0)

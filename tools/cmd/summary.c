@@ -4,8 +4,8 @@
 #include <string.h>
 #include "cmd/holders.h"
 #include "cmd/oom.h"
-#include "cmd/refusals.h"
 #include "cmd/ranks.h"
+#include "cmd/refusals.h"
 #include "cmd/torch_table.h"
 #include "cmd/warnings.h"
 #include "cmd/summary.h"

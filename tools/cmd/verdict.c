@@ -86,20 +86,9 @@ static char *causes_text(const struct gt_verdict *v)
 	enum gt_cause cause;
 
 	done[v->cause] = true;
-	while ((cause = next_cause(v, done))) {
-		char *longer = gt_xasprintf("%s%s%s", text, *text ? ", " : " (also ",
-					    gt_cause_name(cause));
-
-		free(text);
-		text = longer;
-	}
-	if (*text) {
-		char *closed = gt_xasprintf("%s)", text);
-
-		free(text);
-		text = closed;
-	}
-	return text;
+	while ((cause = next_cause(v, done)))
+		text = gt_xappend(text, "%s%s", *text ? ", " : " (also ", gt_cause_name(cause));
+	return *text ? gt_xappend(text, ")") : text;
 }
 
 /* ---- the first line, by cause ----------------------------------------------------------------- */

@@ -48,3 +48,17 @@ char *gt_xasprintf(const char *format, ...)
 	va_end(arguments);
 	return text;
 }
+
+char *gt_xappend(char *text, const char *format, ...)
+{
+	va_list arguments;
+	char *more, *both;
+
+	va_start(arguments, format);
+	more = gt_xvasprintf(format, arguments);
+	va_end(arguments);
+	both = gt_xasprintf("%s%s", text, more);
+	free(more);
+	free(text);
+	return both;
+}

@@ -16,6 +16,9 @@ char *gt_xstrdup(const char *text);
 char *gt_xasprintf(const char *format, ...) __attribute__((format(printf, 1, 2)));
 char *gt_xvasprintf(const char *format, va_list arguments) __attribute__((format(printf, 1, 0)));
 
+/* The text with more behind it; text is freed. */
+char *gt_xappend(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /* For what others allocate: pointer, or the end of the program when it is NULL. */
 void *gt_xchecked(void *pointer);
 

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 #include "read/progress.h"
+#include "symbols/library.h"
 
 #define WAIT_SECONDS 1.0
 #define PACE_SECONDS 0.1
@@ -38,13 +39,6 @@ static int columns(void)
 	return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : 80;
 }
 
-static const char *base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* At once, past stdio's buffers. A bar that cannot be written is no reason to stop. */
 static void put(const char *text, int length)
 {
@@ -63,9 +57,9 @@ static void draw(const char *what, const char *path, uint64_t done, uint64_t tot
 	bar[WIDTH] = 0;
 	if (total)
 		length = snprintf(text, sizeof(text), "[%s] %3d %%  %s %s", bar, percent, what,
-				  base_name(path));
+				  gt_base_name(path));
 	else
-		length = snprintf(text, sizeof(text), "%s %s", what, base_name(path));
+		length = snprintf(text, sizeof(text), "%s %s", what, gt_base_name(path));
 	if (total && done >= total && length < (int)sizeof(text))
 		snprintf(text + length, sizeof(text) - (size_t)length, ", pass %d",
 			 (int)(done / total) + 1);
