@@ -61,14 +61,11 @@ const struct gt_report *gt_nth_report(const struct gt_args *args, struct gt_sess
 /* The words of people for outcomes; a refusal for another reason is none of them. */
 const char *gt_outcome_text(const struct gt_trace *trace, const struct gt_report *report)
 {
-	static const char *const texts[] = {
-		[GT_END_RECOVERED] = "granted on retry",
-		[GT_END_CAUGHT] = "caught",
-		[GT_END_FATAL] = "fatal",
-		[GT_END_OPEN] = "open",
-	};
+	enum gt_end end = gt_report_end(trace, report);
 
-	return gt_is_memory(report) ? texts[gt_report_end(trace, report)] : "not memory";
+	if (!gt_is_memory(report))
+		return "not memory";
+	return end == GT_END_RECOVERED ? "granted on retry" : gt_end_name(end);
 }
 
 char *gt_refusal_text(const struct gt_trace *trace, const struct gt_report *report)
