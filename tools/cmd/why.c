@@ -31,14 +31,9 @@ struct asking {
 
 static const struct gt_site_def *named_site(const struct asking *asking, const struct gt_life *life)
 {
-	uint32_t bits = gt_story_birth(asking->answers->story, life)->bits;
-	size_t pass = life->born ? gt_pass_at(&asking->answers->passes, life->born)
-				 : asking->answers->passes.count;
+	const struct gt_site_def *call = gt_answers_call(asking->answers, life);
 
-	if (pass < asking->answers->passes.count && bits & GT_HAS_ENGINE &&
-	    !(bits & GT_HAS_PYTHON) && asking->answers->passes.passes[pass].call)
-		return asking->answers->passes.passes[pass].call;
-	return &asking->place->lane->site_defs[life->site];
+	return call ? call : gt_story_site(asking->answers->story, life);
 }
 
 /* Several stacks may read the same. */
