@@ -38,7 +38,7 @@ static uint64_t next(uint64_t *x)
 	return *x ^= *x << 17;
 }
 
-/* ---- what is measured inside the library ------------------------------------------------------ */
+/* ---- what is measured inside the library ----------------------------------------------------- */
 
 void __real_gt_ring_seal(struct lane *l);
 void __wrap_gt_ring_seal(struct lane *l);
@@ -63,7 +63,7 @@ void __wrap_gt_lock_wait(struct gt_lock *lock)
 	__real_gt_lock_wait(lock);
 }
 
-/* ---- traffic ---------------------------------------------------------------------------------- */
+/* ---- traffic --------------------------------------------------------------------------------- */
 
 static void allocate(int device, uint64_t *block, uint64_t r, uint32_t sites)
 {
@@ -123,7 +123,7 @@ static void measure(uint32_t live, uint32_t sites, uint64_t count)
 	fflush(stdout);
 }
 
-/* ---- threads ---------------------------------------------------------------------------------- */
+/* ---- threads --------------------------------------------------------------------------------- */
 
 #define LIVE 1000u
 

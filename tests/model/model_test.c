@@ -50,8 +50,7 @@ static void close_program(struct program *program)
 	unlink(program->path);
 }
 
-/* ---- brute force
- * --------------------------------------------------------------------------------- */
+/* ---- brute force ----------------------------------------------------------------------------- */
 
 struct world {
 	struct gt_block blocks[4096];
@@ -157,8 +156,7 @@ static uint64_t site_bytes(const struct world *world, uint32_t site)
 	return sum;
 }
 
-/* ---- tests
- * ---------------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 static void check_moment(const struct program *program, size_t lane_index, uint64_t seq)
 {

@@ -52,7 +52,7 @@ struct gt_canvas *gt_canvas_new(FILE *file, enum gt_picture picture, double widt
 	return canvas;
 }
 
-/* ---- shapes -------------------------------------------------------------------------------------- */
+/* ---- shapes ---------------------------------------------------------------------------------- */
 
 void gt_draw_rectangle(struct gt_canvas *canvas, double x, double y, double width, double height,
 		       gt_color fill)
@@ -87,7 +87,7 @@ void gt_draw_line(struct gt_canvas *canvas, double x0, double y0, double x1, dou
 	canvas->kind->line(canvas, (struct gt_xy){x0, y0}, (struct gt_xy){x1, y1}, pen);
 }
 
-/* ---- text ---------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 /* Thousandths of its size that each character from space to ~ takes. */
 static const uint16_t regular[95] = {

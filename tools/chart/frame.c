@@ -63,7 +63,7 @@ void gt_frame_head(struct gt_canvas *canvas, const struct gt_chart_head *head)
 	gt_draw_text_in(canvas, GT_MARGIN, 49, room, note, head->note);
 }
 
-/* ---- the axis of memory -------------------------------------------------------------------------- */
+/* ---- the axis of memory ---------------------------------------------------------------------- */
 
 /* A card much larger than all that was asked for would leave the data a strip at the bottom. */
 static bool in_reach(uint64_t most, uint64_t card)
@@ -127,7 +127,7 @@ void gt_frame_card(const struct gt_plot_area *frame, uint64_t card, bool name_ri
 		     text);
 }
 
-/* ---- legend -------------------------------------------------------------------------------------- */
+/* ---- legend ---------------------------------------------------------------------------------- */
 
 struct entries {
 	const struct gt_plot_area *frame;

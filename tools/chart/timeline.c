@@ -78,7 +78,7 @@ static double x_of_slice(const struct drawing *drawing, size_t slice)
 	       (drawing->area.right - drawing->area.left) * (double)slice / GT_CHART_SLICES;
 }
 
-/* ---- layers -------------------------------------------------------------------------------------- */
+/* ---- layers ---------------------------------------------------------------------------------- */
 
 /* Bytes up to the top of a layer, by number in the order; -1 is the bottom. */
 static uint64_t up_to(const struct gt_pile *pile, int layer)
@@ -219,7 +219,7 @@ static void draw_layers(struct drawing *drawing)
 	free(edges);
 }
 
-/* ---- marks --------------------------------------------------------------------------------------- */
+/* ---- marks ----------------------------------------------------------------------------------- */
 
 static bool is_free(const struct drawing *drawing, double from, double to, int row)
 {
@@ -308,7 +308,7 @@ static void draw_marks(struct drawing *drawing)
 	free(drawing->taken);
 }
 
-/* ---- time ---------------------------------------------------------------------------------------- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 /* One, two or five times a power of ten, so that there are about eight. */
 static uint64_t time_step(uint64_t span)
@@ -383,7 +383,7 @@ static void draw_steps(const struct drawing *drawing)
 	}
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static uint64_t most_of(const struct gt_timeline_chart *chart)
 {

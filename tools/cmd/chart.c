@@ -23,7 +23,7 @@
 #define MOST_ROWS  14
 #define MOST_MARKS 60
 
-/* ---- words of the screens ------------------------------------------------------------------------ */
+/* ---- words of the screens -------------------------------------------------------------------- */
 
 struct words { /* the first two lines that a screen prints */
 	struct gt_words screen;
@@ -60,7 +60,7 @@ static void say_process(struct words *words, const struct gt_chart_of *of)
 	free(line);
 }
 
-/* ---- writing -------------------------------------------------------------------------------------- */
+/* ---- writing --------------------------------------------------------------------------------- */
 
 /*
  * The file is made here and no earlier: a command that finds nothing to draw leaves what was there. It
@@ -87,7 +87,7 @@ static int finish(struct gt_canvas *canvas)
 	return gt_message(GT_EXIT_UNREADABLE, "the picture could not be written");
 }
 
-/* ---- timeline ------------------------------------------------------------------------------------- */
+/* ---- timeline -------------------------------------------------------------------------------- */
 
 struct timeline {
 	struct gt_timeline_chart chart;
@@ -318,7 +318,7 @@ int gt_chart_timeline(struct gt_out *out, const struct gt_chart_of *of, uint64_t
 	return status;
 }
 
-/* ---- steps ---------------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 static struct gt_pile peak_of(const struct gt_step *step, enum gt_total total)
 {
@@ -395,7 +395,7 @@ int gt_chart_steps(struct gt_out *out, const struct gt_chart_of *of, const struc
 	return status;
 }
 
-/* ---- diff ----------------------------------------------------------------------------------------- */
+/* ---- diff ------------------------------------------------------------------------------------ */
 
 static char *change_name(const struct gt_diff_row *row)
 {

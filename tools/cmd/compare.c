@@ -31,7 +31,7 @@ struct entries {
 	bool devices; /* some trace has several */
 };
 
-/* ---- reading --------------------------------------------------------------------------------------- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 static int read_peak(const struct gt_args *args, struct entry *entry)
 {
@@ -102,7 +102,7 @@ static void close_entries(struct entries *entries)
 	gt_contrast_clear(&entries->contrast);
 }
 
-/* ---- figures --------------------------------------------------------------------------------------- */
+/* ---- figures --------------------------------------------------------------------------------- */
 
 static uint64_t peak_of(const struct gt_args *args, const struct entry *entry)
 {
@@ -132,7 +132,7 @@ static char *end_text(const struct entry *entry)
 	return gt_xasprintf("%s, step %zu", end_word(entry), entry->failed_step);
 }
 
-/* ---- text ------------------------------------------------------------------------------------------ */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 /* The largest number that fitted and the smallest that did not, over the rows. */
 static void find_edge(const struct entries *entries, double *ret_fits, double *ret_fails)
@@ -320,7 +320,7 @@ static void print_text(struct gt_out *out, const struct gt_args *args,
 	gt_next(out, "next: gputrace diff A B     gputrace plan A B --target N");
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------------ */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static json_t *json_configuration(const struct gt_contrast *contrast, size_t input)
 {
@@ -384,7 +384,7 @@ static void json(struct gt_out *out, const struct gt_args *args, const struct en
 	gt_json_print(out, answer);
 }
 
-/* ---- the command ----------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 int gt_compare(const struct gt_args *args, struct gt_session *session)
 {

@@ -122,7 +122,7 @@ static void contrast_arguments(const struct gt_session *session, struct gt_contr
 	free(lines);
 }
 
-/* ---- settings ---------------------------------------------------------------------------------- */
+/* ---- settings -------------------------------------------------------------------------------- */
 
 static char *info_value(const struct gt_trace *trace, const char *key)
 {
@@ -248,7 +248,7 @@ char *gt_contrast_text(const struct gt_contrast *contrast, size_t input)
 	return text;
 }
 
-/* ---- batch sizes ------------------------------------------------------------------------------- */
+/* ---- batch sizes ----------------------------------------------------------------------------- */
 
 static bool names_batch(const char *word)
 {
@@ -277,7 +277,7 @@ bool gt_batch_argument(const struct gt_trace *trace, double *ret)
 	return found;
 }
 
-/* ---- levels ------------------------------------------------------------------------------------ */
+/* ---- levels ---------------------------------------------------------------------------------- */
 
 static bool has_blocks(const struct gt_trace *trace)
 {

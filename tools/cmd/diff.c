@@ -13,7 +13,7 @@
 #include "model/xalloc.h"
 #include "out/number.h"
 
-/* ---- one side ------------------------------------------------------------------------------------ */
+/* ---- one side -------------------------------------------------------------------------------- */
 
 /* What --at, --from and --to mean for a side: of one run's windows each has its own. */
 static int side_args(const struct gt_args *args, const char *window, struct gt_args *ret)
@@ -125,7 +125,7 @@ static void close_view(struct gt_diff_view *view)
 	gt_growth_clear(&view->growth);
 }
 
-/* ---- both ---------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 static struct gt_diff join(const struct gt_diff_view *a, const struct gt_rows *rows_a,
 			   const struct gt_diff_view *b, const struct gt_rows *rows_b,
@@ -229,7 +229,7 @@ static void close_pairs(struct gt_diff_pairs *pairs)
 	free(pairs->pairs);
 }
 
-/* ---- the check ----------------------------------------------------------------------------------- */
+/* ---- the check ------------------------------------------------------------------------------- */
 
 /* Growth is judged at the lifetime peaks, whatever moment the rows show; of windows at theirs. */
 static bool grows_too_much(const struct gt_args *args, const struct gt_diff_pair *pair)

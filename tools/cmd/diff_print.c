@@ -12,7 +12,7 @@
 
 #define BAR 16 /* columns, of the largest change; on wide screens */
 
-/* ---- words ----------------------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 static const struct gt_row *newer(const struct gt_diff_row *row)
 {
@@ -49,7 +49,7 @@ static enum gt_unit unit_of(const struct gt_diff_pair *pair)
 								   : pair->diff.bytes_a);
 }
 
-/* ---- the lines before the table -------------------------------------------------------------------- */
+/* ---- the lines before the table -------------------------------------------------------------- */
 
 /* The row's name where it fits, else the innermost line of it; "" when nothing does. To be freed. */
 static char *where_text(const struct gt_out *out, const struct gt_label *label, size_t columns)
@@ -180,7 +180,7 @@ static void print_contrast(struct gt_out *out, const struct gt_contrast *contras
 	free(same);
 }
 
-/* ---- the table --------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 static void add_row(struct gt_table *table, unsigned int part_of, unsigned int sum_of,
 		    unsigned int flags, const char *name, uint64_t a, uint64_t b)
@@ -266,7 +266,7 @@ static void print_table(struct gt_out *out, const struct gt_args *args,
 	free(title);
 }
 
-/* ---- the lines behind it ------------------------------------------------------------------------------- */
+/* ---- the lines behind it --------------------------------------------------------------------- */
 
 static char *change_text(uint64_t a, uint64_t b, enum gt_unit unit)
 {
@@ -410,7 +410,7 @@ void gt_diff_print(struct gt_out *out, const struct gt_args *args,
 	gt_next(out, "next: gputrace diff A B --by function|category|step|phase|stack|owner");
 }
 
-/* ---- JSON -------------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static json_t *json_row(const struct gt_diff_row *row)
 {

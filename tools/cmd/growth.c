@@ -15,7 +15,7 @@
 #include "out/table.h"
 #include "symbols/library.h"
 
-/* ---- suspicions ------------------------------------------------------------------------------------- */
+/* ---- suspicions ------------------------------------------------------------------------------ */
 
 static size_t with_pattern(const struct gt_growth *growth, size_t pattern)
 {
@@ -58,7 +58,7 @@ struct gt_suspicion gt_suspect(const struct gt_growth *growth, const struct gt_g
 	return (struct gt_suspicion){"kept-tensors", "a tensor is kept for each step"};
 }
 
-/* ---- text -------------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 char *gt_frame_text(const struct gt_frame *frame)
 {
@@ -73,7 +73,7 @@ const struct gt_grower *gt_first_grower(const struct gt_growth *growth)
 									   : NULL;
 }
 
-/* ---- calls, where there are no steps ------------------------------------------------------------- */
+/* ---- calls, where there are no steps --------------------------------------------------------- */
 
 static bool has_steps(const struct gt_answers *answers)
 {
@@ -262,7 +262,7 @@ static void print_text(struct gt_out *out, const struct gt_place *place,
 	gt_next(out, "next: gputrace steps FILE     gputrace at end FILE");
 }
 
-/* ---- JSON -------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static json_t *json_frame_where(const struct gt_frame *frame)
 {

@@ -25,7 +25,7 @@ struct gt_when gt_html_when(const struct gt_html_view *view)
 	return (struct gt_when){.kind = known ? GT_WHEN_OOM : GT_WHEN_PEAK};
 }
 
-/* ---- words of the other screens -------------------------------------------------------------------- */
+/* ---- words of the other screens -------------------------------------------------------------- */
 
 static json_t *lines_of(struct gt_words *words)
 {
@@ -72,7 +72,7 @@ static json_t *loss_lines(const struct gt_html_view *view)
 	return lines_of(&words);
 }
 
-/* ---- what would have been enough --------------------------------------------------------------------- */
+/* ---- what would have been enough ------------------------------------------------------------- */
 
 static json_t *json_remedy(const struct gt_verdict *verdict, const struct gt_remedy *remedy)
 {
@@ -141,7 +141,7 @@ static json_t *json_oom(const struct gt_html_view *view)
 	return result;
 }
 
-/* ---- the whole device ----------------------------------------------------------------------------------- */
+/* ---- the whole device ------------------------------------------------------------------------ */
 
 static json_t *json_ledger_row(const struct gt_ledger_row *row)
 {
@@ -184,7 +184,7 @@ static json_t *json_ledger(const struct gt_html_view *view, const struct gt_stat
 	return rows;
 }
 
-/* ---- segments -------------------------------------------------------------------------------------------- */
+/* ---- segments -------------------------------------------------------------------------------- */
 
 static json_t *json_segments(const struct gt_html_view *view)
 {
@@ -203,7 +203,7 @@ static json_t *json_segments(const struct gt_html_view *view)
 	return result;
 }
 
-/* ---- marks ------------------------------------------------------------------------------------------------- */
+/* ---- marks ----------------------------------------------------------------------------------- */
 
 static json_t *json_marks(const struct gt_html_view *view)
 {
@@ -221,7 +221,7 @@ static json_t *json_marks(const struct gt_html_view *view)
 	return list;
 }
 
-/* ---- refused requests beside the one that ended the run ------------------------------------------------- */
+/* ---- refused requests beside the one that ended the run -------------------------------------- */
 
 static json_t *json_refused(const struct gt_html_view *view)
 {
@@ -243,7 +243,7 @@ static json_t *json_refused(const struct gt_html_view *view)
 	return list;
 }
 
-/* ---- together ---------------------------------------------------------------------------------------------- */
+/* ---- together -------------------------------------------------------------------------------- */
 
 static json_t *json_info(const struct gt_trace *trace, const char *key)
 {

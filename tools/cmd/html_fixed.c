@@ -40,7 +40,7 @@ static const char *text_at(const json_t *lines, size_t index)
 	return text ? text : "";
 }
 
-/* ---- tables -------------------------------------------------------------------------------------- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 /* A row's number as the unit prints it; anything that is there is not printed as nothing. */
 static void put_number(FILE *file, int64_t units, int64_t bytes)
@@ -144,7 +144,7 @@ static void put_remedies(FILE *file, const json_t *oom, enum gt_unit unit)
 	fputs("</table>", file);
 }
 
-/* ---- parts ----------------------------------------------------------------------------------------- */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
 static void fix_words(const json_t *facts, struct gt_page *page)
 {

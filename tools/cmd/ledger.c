@@ -26,7 +26,7 @@ struct views {
 	size_t count;
 };
 
-/* ---- which processes share a device ------------------------------------------------------------ */
+/* ---- which processes share a device ---------------------------------------------------------- */
 
 static const struct gt_device_def *device_of(const struct gt_place *place)
 {
@@ -107,7 +107,7 @@ char *gt_joint_where(const struct gt_joint *joint, const struct gt_ledger_row *r
 	return gt_where_text(joint->places[row->process].input, &row->site);
 }
 
-/* ---- when ---------------------------------------------------------------------------------------- */
+/* ---- when ------------------------------------------------------------------------------------ */
 
 /* Whose moment it is: of the failure its process, else the one that held most. */
 static bool leads(const struct gt_place *place, const struct gt_place *before,
@@ -216,7 +216,7 @@ static int open_views(const struct gt_args *args, const struct gt_places *places
 	return status;
 }
 
-/* ---- words ----------------------------------------------------------------------------------------- */
+/* ---- words ----------------------------------------------------------------------------------- */
 
 static enum gt_unit unit_of(const struct view *view)
 {
@@ -376,7 +376,7 @@ static void print_answer(struct gt_out *out, const struct view *view)
 	free(shown);
 }
 
-/* ---- the table --------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 char *gt_ledger_row_text(const struct gt_ledger_row *row, const char *where)
 {
@@ -539,7 +539,7 @@ static void print_view(struct gt_out *out, const struct view *view)
 		gt_print_loss(out, view->joint.places[i].input->trace);
 }
 
-/* ---- JSON ----------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static json_t *json_row(const struct view *view, const struct gt_ledger_row *row)
 {

@@ -19,7 +19,7 @@
 #include "out/json.h"
 #include "out/number.h"
 
-/* ---- operands ---------------------------------------------------------------------------------- */
+/* ---- operands -------------------------------------------------------------------------------- */
 
 static const char *folder(void)
 {
@@ -105,7 +105,7 @@ static void find(struct gt_live *live, void *ctx)
 		gt_live_find(live, NULL);
 }
 
-/* ---- printed ----------------------------------------------------------------------------------- */
+/* ---- printed --------------------------------------------------------------------------------- */
 
 static json_t *rate(double value, bool known)
 {
@@ -326,7 +326,7 @@ static int print_again(struct gt_out *out, struct gt_args *args, struct gt_live 
 	}
 }
 
-/* ---- the command ------------------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static const char *nothing_yet(const struct gt_args *args)
 {

@@ -62,7 +62,7 @@ static json_t *answer_of(const char *tool, const struct gt_ran *ran)
 	return result;
 }
 
-/* ---- running a command ------------------------------------------------------------------------ */
+/* ---- running a command ----------------------------------------------------------------------- */
 
 /* A job: the line as if it had been typed. */
 static int run_line(void *ctx)

@@ -240,7 +240,7 @@ json_t *gt_mcp_tools(void)
 	return json_pack("{s:o}", "tools", list);
 }
 
-/* ---- arguments to a command line ---------------------------------------------------------------- */
+/* ---- arguments to a command line ------------------------------------------------------------- */
 
 void gt_mcp_line_clear(struct gt_mcp_line *line)
 {

@@ -15,7 +15,7 @@
 
 #define RESERVE (1ull << 30) /* unless --reserve says it: context, libraries, fragmentation */
 
-/* ---- a run ----------------------------------------------------------------------------------------- */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 static void raise_lines(struct gt_plan_point *point, const struct gt_step *step, size_t first)
 {
@@ -114,7 +114,7 @@ static int read_points(const struct gt_args *args, struct gt_session *session,
 	return status;
 }
 
-/* ---- batch sizes ----------------------------------------------------------------------------------- */
+/* ---- batch sizes ----------------------------------------------------------------------------- */
 
 static int no_batch(const struct gt_plan_view *view, const char *path)
 {
@@ -147,7 +147,7 @@ static int find_batches(const struct gt_args *args, struct gt_session *session,
 	return status;
 }
 
-/* ---- lines ----------------------------------------------------------------------------------------- */
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 static double part_of(const double categories[GT_CATEGORIES])
 {
@@ -338,7 +338,7 @@ static int plan_runs(const struct gt_args *args, struct gt_session *session,
 	return 0;
 }
 
-/* ---- both ------------------------------------------------------------------------------------------- */
+/* ---- both ------------------------------------------------------------------------------------ */
 
 double gt_plan_room(const struct gt_plan_view *view, const struct gt_plan_row *row)
 {

@@ -29,7 +29,7 @@ static long long in_unit(double bytes, enum gt_unit unit)
 	return gt_in_unit((int64_t)bytes, unit);
 }
 
-/* ---- text ------------------------------------------------------------------------------------------ */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 static void print_answer(struct gt_out *out, const struct gt_args *args,
 			 const struct gt_plan_view *view)
@@ -178,7 +178,7 @@ void gt_plan_print(struct gt_out *out, const struct gt_args *args, const struct 
 	gt_next(out, "next: run it, then gputrace compare A B C");
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------------ */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static json_t *json_split(json_t *object, unsigned long target, uint64_t largest, bool known)
 {

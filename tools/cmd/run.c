@@ -19,8 +19,7 @@
 #include "model/xalloc.h"
 #include "out/number.h"
 
-/* ---- the environment
- * ------------------------------------------------------------------------------ */
+/* ---- the environment ------------------------------------------------------------------------- */
 
 static int set_environment(const struct gt_args *args)
 {
@@ -64,8 +63,7 @@ static void warn_program(const char *name)
 			   name);
 }
 
-/* ---- which traces are new
- * -------------------------------------------------------------------------- */
+/* ---- which traces are new -------------------------------------------------------------------- */
 
 struct file {
 	char *path;
@@ -130,8 +128,7 @@ static void free_files(struct files *files)
 	free(files->files);
 }
 
-/* ---- the program
- * ------------------------------------------------------------------------------------ */
+/* ---- the program ----------------------------------------------------------------------------- */
 
 static pid_t child;
 
@@ -175,8 +172,7 @@ static int run_program(char **command)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* ---- how it went
- * ------------------------------------------------------------------------------------ */
+/* ---- how it went ----------------------------------------------------------------------------- */
 
 static char *ending_of(const struct gt_trace *trace, int status)
 {

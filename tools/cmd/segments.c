@@ -142,7 +142,7 @@ static int open_view(const struct gt_args *args, const struct gt_place *place, s
 	return 0;
 }
 
-/* ---- text ---------------------------------------------------------------------------------------- */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 /* "####....": each character an equal part, '#' when any of it is in use. */
 static void draw(const struct gt_segment *segment, size_t width, char picture[PICTURE + 1])
@@ -263,7 +263,7 @@ static void print_table(struct gt_out *out, const struct view *view)
 	gt_table_free(table);
 }
 
-/* ---- JSON ---------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 /* Null where nothing says: a trace on its own, driver memory. */
 static json_t *json_pool(const struct view *view, const struct gt_segment *segment)

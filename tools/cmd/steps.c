@@ -43,7 +43,7 @@ static void close_view(struct view *view)
 	gt_steps_clear(&view->steps);
 }
 
-/* ---- where the steps come from ------------------------------------------------------------------ */
+/* ---- where the steps come from --------------------------------------------------------------- */
 
 /* "inferred from train.py:27", the call of backward(). To be freed. */
 static char *source_text(const struct view *view)
@@ -78,7 +78,7 @@ static void print_source(struct gt_out *out, const struct view *view, enum gt_un
 	free(source);
 }
 
-/* ---- text ------------------------------------------------------------------------------------------ */
+/* ---- text ------------------------------------------------------------------------------------ */
 
 /* Remainders that the allocator leaves in blocks make no input larger. */
 static bool largest_input(const struct gt_steps *steps, size_t index)
@@ -330,7 +330,7 @@ static void print_text(struct gt_out *out, const struct view *view)
 	gt_next(out, "next: gputrace at step:%zu FILE     gputrace growth FILE", steps->worst + 1);
 }
 
-/* ---- JSON -------------------------------------------------------------------------------------------- */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static json_t *json_moments(const struct gt_step *step)
 {

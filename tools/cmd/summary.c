@@ -189,8 +189,7 @@ static int print_one(struct gt_out *out, const struct gt_args *args, const struc
 	return 0;
 }
 
-/* ---- several processes
- * --------------------------------------------------------------------------- */
+/* ---- several processes ----------------------------------------------------------------------- */
 
 static void add_place(struct gt_table *table, const struct gt_ranked *row, bool tightest)
 {

@@ -60,8 +60,7 @@ static size_t slices_of(const struct gt_args *args)
 	return args->points ? args->points : args->all ? 0 : DEFAULT_POINTS;
 }
 
-/* ---- plot
- * ----------------------------------------------------------------------------------------- */
+/* ---- plot ------------------------------------------------------------------------------------ */
 
 static void draw(struct gt_out *out, const struct gt_place *place, const struct gt_series *series,
 		 struct span span)
@@ -117,8 +116,7 @@ static int plot(struct gt_out *out, const struct gt_args *args, const struct gt_
 	return 0;
 }
 
-/* ---- table and JSON
- * -------------------------------------------------------------------------------- */
+/* ---- table and JSON -------------------------------------------------------------------------- */
 
 static void add_points(struct gt_table *table, const struct gt_place *place,
 		       const struct gt_series *series)

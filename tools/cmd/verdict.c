@@ -91,7 +91,7 @@ static char *causes_text(const struct gt_verdict *v)
 	return *text ? gt_xappend(text, ")") : text;
 }
 
-/* ---- the first line, by cause ----------------------------------------------------------------- */
+/* ---- the first line, by cause ---------------------------------------------------------------- */
 
 static void say_growth(const struct saying *s, const char *where, const char *causes)
 {
@@ -248,7 +248,7 @@ char *gt_verdict_moment(const struct gt_verdict *verdict)
 	return gt_xasprintf("   step %zu%s%s", verdict->step, *phase ? ", " : "", phase);
 }
 
-/* ---- remedies ------------------------------------------------------------------------------------ */
+/* ---- remedies -------------------------------------------------------------------------------- */
 
 bool gt_remedy_shown(const struct gt_verdict *v, const struct gt_remedy *remedy, bool all)
 {
@@ -342,7 +342,7 @@ void gt_print_remedies(struct gt_out *out, const struct gt_verdict *verdict, enu
 	free(title);
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------------ */
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 static json_t *json_where(struct gt_input *input, const struct gt_report *report,
 			  const struct gt_verdict *v, const struct gt_joint *joint)

@@ -147,7 +147,7 @@ static void annotate(struct gt_wire *event, const char *name, uint64_t number, c
 	gt_wire_message(event, EVENT_ANNOTATION, &annotation);
 }
 
-/* ---- processes and what happens in them ---------------------------------------------------------- */
+/* ---- processes and what happens in them ------------------------------------------------------ */
 
 /* Ids of threads recur in other processes, and viewers merge what has the same: a number of our own, the
  * real one is in the name. */

@@ -77,7 +77,7 @@ static void emit_message(struct profile *profile, unsigned int field, struct gt_
 	emit(profile, &outer);
 }
 
-/* ---- what samples refer to: all but texts are numbered from 1 ----------------------------------- */
+/* ---- what samples refer to: all but texts are numbered from 1 -------------------------------- */
 
 static uint64_t text_number(struct profile *profile, const char *text)
 {

@@ -68,7 +68,7 @@ static void put_bytes(struct canvas *c, int column, int width, enum gt_cell_styl
 	gt_screen_right(c->screen, c->line, column, width, style, units(c, bytes, text));
 }
 
-/* ---- title and cards --------------------------------------------------------------------------- */
+/* ---- title and cards ------------------------------------------------------------------------- */
 
 static void draw_title(struct canvas *c)
 {
@@ -187,7 +187,7 @@ static void draw_cards(struct canvas *c, int most)
 	free(cards);
 }
 
-/* ---- processes --------------------------------------------------------------------------------- */
+/* ---- processes ------------------------------------------------------------------------------- */
 
 /* Columns behind the program's name, from the right end of the screen. */
 static void draw_process_head(struct canvas *c, int end)
@@ -263,7 +263,7 @@ static void draw_processes(struct canvas *c, int most)
 	}
 }
 
-/* ---- rows -------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static bool shows_pid(const struct canvas *c)
 {
@@ -365,7 +365,7 @@ static void draw_rows(struct canvas *c)
 	free(rows);
 }
 
-/* ---- a stack ----------------------------------------------------------------------------------- */
+/* ---- a stack --------------------------------------------------------------------------------- */
 
 static void draw_frames(struct canvas *c, char **frames, size_t count)
 {
@@ -401,7 +401,7 @@ static void draw_stack(struct canvas *c)
 	free(frames);
 }
 
-/* ---- all --------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 static void draw_keys(struct canvas *c)
 {

@@ -21,7 +21,7 @@
 
 static const char *const unnamed = "(not named yet)";
 
-/* ---- a site's row ----------------------------------------------------------------------------- */
+/* ---- a site's row ---------------------------------------------------------------------------- */
 
 static struct gt_live_row *new_row(struct gt_live_process *process, char *key)
 {
@@ -119,7 +119,7 @@ static void name_sites(struct gt_live *live, size_t number, const struct gt_trac
 			row_of(live, number, lane, &lane->site_defs[sites->next], true);
 }
 
-/* ---- numbers ---------------------------------------------------------------------------------- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static void add_site(struct gt_live_row *row, const struct gt_trace_lane *lane, size_t site)
 {
@@ -247,7 +247,7 @@ void gt_live_rows_free(struct gt_live_process *process)
 	free(process->sites);
 }
 
-/* ---- for the screen --------------------------------------------------------------------------- */
+/* ---- for the screen -------------------------------------------------------------------------- */
 
 static int compare(double a, double b)
 {

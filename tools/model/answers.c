@@ -143,7 +143,7 @@ enum gt_phase gt_answers_phase(const struct gt_answers *answers, uint32_t positi
 	return GT_PHASE_AFTER;
 }
 
-/* ---- holds with categories --------------------------------------------------------------------- */
+/* ---- holds with categories ------------------------------------------------------------------- */
 
 struct split_key {
 	const struct gt_site_def *call;

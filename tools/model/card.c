@@ -10,7 +10,7 @@
 #include "model/failure.h"
 #include "model/xalloc.h"
 
-/* ---- times ------------------------------------------------------------------------------------- */
+/* ---- times ----------------------------------------------------------------------------------- */
 
 /* Processes of one machine share its monotonic clock. */
 static uint64_t absolute(const struct gt_trace *trace, uint64_t us)
@@ -37,7 +37,7 @@ static int moment_at(const struct gt_seat *seat, uint64_t abs, struct gt_moment 
 					   UINT64_MAX, abs - start, ret, err);
 }
 
-/* ---- what a process held ------------------------------------------------------------------------ */
+/* ---- what a process held --------------------------------------------------------------------- */
 
 static int64_t module_bytes(const struct gt_moment *moment)
 {
@@ -83,7 +83,7 @@ int gt_card_traced(const struct gt_card *card, uint64_t abs, size_t exactly, uin
 	return 0;
 }
 
-/* ---- samples of the device ----------------------------------------------------------------------- */
+/* ---- samples of the device ------------------------------------------------------------------- */
 
 static bool is_sample(const struct gt_event *event)
 {
@@ -167,7 +167,7 @@ static struct gt_sample sample_after(const struct gt_card *card, size_t number, 
 	return sample;
 }
 
-/* ---- other processes ------------------------------------------------------------------------------ */
+/* ---- other processes ------------------------------------------------------------------------- */
 
 const struct gt_seat *gt_card_process(const struct gt_card *card, uint32_t pid)
 {
@@ -209,7 +209,7 @@ int64_t gt_card_others(const struct gt_card *card)
 	return sum;
 }
 
-/* ---- contexts ------------------------------------------------------------------------------------ */
+/* ---- contexts -------------------------------------------------------------------------------- */
 
 /* NVML has told another process all that this one had then: the context is what is left of it. */
 static bool by_nvml(const struct gt_card *card, const struct gt_seat *seat, struct gt_cost *cost)

@@ -125,7 +125,7 @@ static void sum_up(int64_t *values, size_t count)
 		values[i] += values[i - 1];
 }
 
-/* ---- the first test: more and more blocks ------------------------------------------------------ */
+/* ---- the first test: more and more blocks ---------------------------------------------------- */
 
 static int by_number(const void *a, const void *b)
 {
@@ -203,7 +203,7 @@ static bool all_distinct(struct series *series)
 	return true;
 }
 
-/* ---- the second test: one buffer, ever larger -------------------------------------------------- */
+/* ---- the second test: one buffer, ever larger ------------------------------------------------ */
 
 /* Slope of a line through the values, as the median of all slopes between two of them. */
 static double theil_sen(const int64_t *values, size_t from, size_t to)
@@ -247,7 +247,7 @@ static bool is_buffer(const struct growing *growing, const struct series *series
 	return slope * (double)n < 0.05 * middle;
 }
 
-/* ---- the result --------------------------------------------------------------------------------- */
+/* ---- the result ------------------------------------------------------------------------------ */
 
 static enum gt_category most_of(const struct series *series)
 {
@@ -389,7 +389,7 @@ void gt_growth_clear(struct gt_growth *growth)
 	*growth = (struct gt_growth){0};
 }
 
-/* ---- which frame ---------------------------------------------------------------------------------- */
+/* ---- which frame ----------------------------------------------------------------------------- */
 
 static bool is_users(const struct gt_frame *frame)
 {

@@ -54,7 +54,7 @@ struct join {
 	size_t pair_count;
 };
 
-/* ---- the two sides ----------------------------------------------------------------------------- */
+/* ---- the two sides --------------------------------------------------------------------------- */
 
 /* Driver memory counts where torch cuts it: then it is not in use as such. */
 static bool is_torch(const struct side *side, unsigned int space, uint32_t site)

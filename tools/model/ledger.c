@@ -47,7 +47,7 @@ const char *gt_measured_name(enum gt_measured measured)
 	return names[measured];
 }
 
-/* ---- rows ------------------------------------------------------------------------------------------ */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static struct gt_ledger_row *add_row(struct making *making, enum gt_ledger_kind kind,
 				     enum gt_measured measured, int64_t bytes)
@@ -298,7 +298,7 @@ static void add_rest(struct making *making)
 	making->ledger->sampled = true;
 }
 
-/* ---- host memory ------------------------------------------------------------------------------------ */
+/* ---- host memory ----------------------------------------------------------------------------- */
 
 static size_t host_lane(const struct gt_trace *trace)
 {
@@ -354,7 +354,7 @@ static int larger_first(const void *a, const void *b)
 	return x->bytes > y->bytes ? -1 : x->bytes < y->bytes;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static int make(struct making *making, struct gt_error *err)
 {

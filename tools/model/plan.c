@@ -27,7 +27,7 @@ int gt_fit_line(const double *x, const double *y, size_t count, struct gt_line_f
 	return 0;
 }
 
-/* ---- techniques -------------------------------------------------------------------------------- */
+/* ---- techniques ------------------------------------------------------------------------------ */
 
 /* Share of the activations that is kept with n layers checkpointed in segments of about sqrt(n). */
 static double checkpointed(double layers)

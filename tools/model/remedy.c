@@ -53,7 +53,7 @@ static void try_without(struct gt_trial *t, const char *id, const char *text, ui
 				  .formula = formula});
 }
 
-/* ---- blocks that need not be there ------------------------------------------------------------------ */
+/* ---- blocks that need not be there ----------------------------------------------------------- */
 
 static void remedies_of_blocks(struct gt_trial *t)
 {
@@ -79,7 +79,7 @@ static void remedies_of_blocks(struct gt_trial *t)
 			    "loaded tensors beside the model's");
 }
 
-/* ---- memory of the device ----------------------------------------------------------------------------- */
+/* ---- memory of the device -------------------------------------------------------------------- */
 
 /* More free memory is all that the driver asks for: a comparison is the replay. */
 static void add_freed(struct gt_trial *t, const char *id, const char *text, uint64_t bytes,
@@ -117,7 +117,7 @@ static void remedies_of_device(struct gt_trial *t)
 					  .formula = "held by pools - in use (at most)"});
 }
 
-/* ---- torch's cache -------------------------------------------------------------------------------------- */
+/* ---- torch's cache --------------------------------------------------------------------------- */
 
 static void remedies_of_cache(struct gt_trial *t)
 {
@@ -142,7 +142,7 @@ static void remedies_of_cache(struct gt_trial *t)
 			  "segments with nothing in use");
 }
 
-/* ---- other ways to compute ------------------------------------------------------------------------------- */
+/* ---- other ways to compute ------------------------------------------------------------------- */
 
 static void remedies_of_first_step(struct gt_trial *t)
 {

@@ -18,7 +18,7 @@
 #define LARGE_PAGE  (UINT64_C(20) << 20)
 #define MOST_WORK   (UINT64_C(400) << 20) /* gaps looked at, in all */
 
-/* ---- the same segments --------------------------------------------------------------------------- */
+/* ---- the same segments ----------------------------------------------------------------------- */
 
 static bool room_in(const struct gt_segment_list *list, const struct gt_trial *t)
 {
@@ -84,7 +84,7 @@ enum gt_replayed gt_replay_without(const struct gt_trial *t,
 	return result;
 }
 
-/* ---- expandable segments -------------------------------------------------------------------------- */
+/* ---- expandable segments --------------------------------------------------------------------- */
 
 struct gap {
 	uint64_t at, size;

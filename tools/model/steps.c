@@ -80,7 +80,7 @@ int gt_steps_resolve(const struct gt_answers *answers, size_t lane_index, struct
 	return -1;
 }
 
-/* ---- steps from the story --------------------------------------------------------------------- */
+/* ---- steps from the story -------------------------------------------------------------------- */
 
 static void lay_out(const struct gt_answers *answers, size_t lane_index, struct gt_steps *ret)
 {
@@ -149,7 +149,7 @@ static void count_lives(const struct gt_answers *answers, size_t lane_index, str
 	}
 }
 
-/* ---- categories at the ends of phases --------------------------------------------------------- */
+/* ---- categories at the ends of phases -------------------------------------------------------- */
 
 typedef uint64_t by_category[GT_CATEGORIES];
 
@@ -222,7 +222,7 @@ static void fill_categories(const struct gt_answers *answers, size_t lane_index,
 	free(moments);
 }
 
-/* ---- peaks from the lane ---------------------------------------------------------------------- */
+/* ---- peaks from the lane --------------------------------------------------------------------- */
 
 struct tracking {
 	const struct gt_answers *answers;

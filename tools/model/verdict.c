@@ -175,7 +175,7 @@ static void look_at_ledger(struct gt_trial *t)
 	}
 }
 
-/* ---- the first step: what was still to come --------------------------------------------------- */
+/* ---- the first step: what was still to come -------------------------------------------------- */
 
 /*
  * How many states an optimizer makes per parameter: it makes those of one parameter one after the
@@ -231,7 +231,7 @@ static void find_to_come(struct gt_trial *t)
 		v->over = t->report->cur[GT_TOTAL_IN_USE] + v->to_come - capacity;
 }
 
-/* ---- margins ----------------------------------------------------------------------------------- */
+/* ---- margins --------------------------------------------------------------------------------- */
 
 static const struct gt_life *life_of(const struct gt_trial *t, const struct gt_block *block)
 {

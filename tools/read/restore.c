@@ -185,7 +185,7 @@ int gt_restore_lane(struct gt_restore *restore, const struct gt_trace_lane *lane
 	return 0;
 }
 
-/* ---- what refers to what ------------------------------------------------------------------------- */
+/* ---- what refers to what --------------------------------------------------------------------- */
 
 #define REFERS(from, type, member, to, before)                                      \
 	{                                                                           \

@@ -427,7 +427,7 @@ static void load_lives(struct reading *r, struct lane *lane)
 	sqlite3_finalize(statement);
 }
 
-/* ---- all of it --------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static int by_number(const void *a, const void *b)
 {
