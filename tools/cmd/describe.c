@@ -272,17 +272,10 @@ size_t gt_loss_lines(const struct gt_trace *trace)
 
 static json_t *json_frame(const struct gt_frame *frame)
 {
-	static const char *const kinds[] = {
-		[GT_FRAME_NATIVE] = "native",
-		[GT_FRAME_INLINE] = "inline",
-		[GT_FRAME_PYTHON] = "python",
-		[GT_FRAME_MARKER] = "marker",
-	};
-
 	return json_pack("{s:o, s:o, s:o, s:o, s:s}", "function", gt_json_name(frame->function),
 			 "file", gt_json_name(frame->file), "line",
 			 gt_json_number((uint64_t)frame->line, frame->line > 0), "module",
-			 gt_json_name(frame->module), "kind", kinds[frame->kind]);
+			 gt_json_name(frame->module), "kind", gt_frame_kind_name(frame->kind));
 }
 
 json_t *gt_json_frames(struct gt_stack stack)

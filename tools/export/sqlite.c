@@ -223,18 +223,6 @@ static char *command_of(const struct gt_trace *trace)
 	return safe;
 }
 
-static const char *kind_of(const struct gt_frame *frame)
-{
-	static const char *const names[] = {
-		[GT_FRAME_NATIVE] = "native",
-		[GT_FRAME_INLINE] = "inline",
-		[GT_FRAME_PYTHON] = "python",
-		[GT_FRAME_MARKER] = "marker",
-	};
-
-	return names[frame->kind];
-}
-
 static int64_t stack_number(struct db *db, const struct gt_export_place *place,
 			    const struct gt_site_def *site)
 {
@@ -252,7 +240,8 @@ static int64_t stack_number(struct db *db, const struct gt_export_place *place,
 
 		if (new)
 			insert(db, T_FRAME, id, frame->function, frame->file, frame->module,
-			       known((uint64_t)frame->line, frame->line > 0), kind_of(frame));
+			       known((uint64_t)frame->line, frame->line > 0),
+			       gt_frame_kind_name(frame->kind));
 		insert(db, T_STACK, number, (int64_t)i, id);
 	}
 	return number;

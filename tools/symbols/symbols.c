@@ -70,6 +70,18 @@ const struct gt_missing *gt_symbols_missing(const struct gt_symbols *symbols, si
 	return gt_naming_missing(symbols->naming, ret_count);
 }
 
+const char *gt_frame_kind_name(enum gt_frame_kind kind)
+{
+	static const char *const names[] = {
+		[GT_FRAME_NATIVE] = "native",
+		[GT_FRAME_INLINE] = "inline",
+		[GT_FRAME_PYTHON] = "python",
+		[GT_FRAME_MARKER] = "marker",
+	};
+
+	return names[kind];
+}
+
 void gt_symbols_use_servers(void)
 {
 	gt_object_use_servers();

@@ -16,6 +16,8 @@ enum gt_frame_kind {
 	GT_FRAME_MARKER, /* "[truncated]", "[incomplete]", "[called by]" in function */
 };
 
+const char *gt_frame_kind_name(enum gt_frame_kind kind); /* "python", as data says it */
+
 struct gt_frame { /* all text is valid UTF-8, never NULL, may be "" */
 	const char
 		*function; /* demangled; "module+0x12f" when unknown, "[anon]" outside any module */
