@@ -112,3 +112,13 @@ int gt_extents_list(struct gt_source *source, bool partial, struct gt_extents *l
 		return gt_damaged(err, source->path, at, "no extent where one must begin");
 	return 0;
 }
+
+uint64_t gt_defs_used(const struct gt_extents *list)
+{
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < list->count; i++)
+		if (list->at[i].kind == GT_EXTENT_DEFS)
+			sum += list->at[i].used;
+	return sum;
+}

@@ -203,10 +203,11 @@ static int copy_group(struct gt_image *image, const struct gt_source *source, ui
 }
 
 static int copy_site_extent(struct gt_image *image, const struct gt_source *source,
-			    const struct gt_extent *e, struct gt_error *err)
+			    const struct gt_extent *e, size_t most, struct gt_error *err)
 {
 	const uint64_t lines = e->offset + sizeof(*e);
-	const size_t count = lines_in(e);
+	const size_t room = lines_in(e), left = most > e->first_index ? most - e->first_index : 0;
+	const size_t count = room < left ? room : left;
 	const size_t step = source->live ? GROUP : count;
 	struct gt_redo redo;
 	uint64_t seq;
@@ -275,7 +276,8 @@ static int by_index(const void *a, const void *b)
 
 /* In order of index: a place behind the last element of one extent may belong to the next one. */
 static int copy_sites(struct gt_image *image, const struct gt_source *source,
-		      const struct gt_extents *list, bool partial, struct gt_error *err)
+		      const struct gt_extents *list, size_t most, bool partial,
+		      struct gt_error *err)
 {
 	const struct gt_extent **sorted = calloc(list->count + 1, sizeof(*sorted));
 	size_t count = 0;
@@ -289,7 +291,7 @@ static int copy_sites(struct gt_image *image, const struct gt_source *source,
 		qsort(sorted, count, sizeof(*sorted), by_index);
 	for (size_t i = 0; !rc && i < count; i++) {
 		if (sites_in_place(list, sorted[i]))
-			rc = copy_site_extent(image, source, sorted[i], err);
+			rc = copy_site_extent(image, source, sorted[i], most, err);
 		else if (!partial)
 			rc = source->live ? GT_RECYCLED
 					  : gt_damaged(err, source->path, sorted[i]->offset,
@@ -380,24 +382,33 @@ static bool staging_is_enough(struct gt_image *image)
 	return true;
 }
 
+/* Sites that can have had an event: those defined, if none was since definitions were read. */
+static size_t most_sites(const struct gt_trace *trace, uint32_t lane, const struct gt_extents *list)
+{
+	const uint64_t read = trace->reader->defs_used;
+
+	return read && read == gt_defs_used(list) ? trace->reader->sites[lane].count : SIZE_MAX;
+}
+
 /*
  * The order of the steps is the algorithm: seq0, then everything that changes, then seq1, then the
  * events between the two. Of these the cells go first, since they are overwritten soonest.
  */
-int gt_image_take(struct gt_image *image, struct gt_source *source, const struct gt_extent *extent,
-		  unsigned int flags, struct gt_error *err)
+int gt_image_take(struct gt_image *image, const struct gt_trace *trace,
+		  const struct gt_extent *extent, struct gt_error *err)
 {
-	const bool partial = flags & GT_OPEN_PARTIAL;
+	struct gt_source *source = &trace->reader->source;
 	struct gt_extents list = {0};
 	int rc;
 
 	rc = gt_image_begin(image, source, extent, err);
-	image->totals = flags & GT_OPEN_TOTALS;
+	image->totals = trace->totals;
 	/* Listed after seq0: what is not listed was filled by events that replay will see. */
 	if (!rc)
-		rc = gt_extents_list(source, partial, &list, err);
+		rc = gt_extents_list(source, trace->partial, &list, err);
 	if (!rc)
-		rc = copy_sites(image, source, &list, partial, err);
+		rc = copy_sites(image, source, &list, most_sites(trace, extent->lane, &list),
+				trace->partial, err);
 	if (!rc && !image->totals)
 		rc = copy_slots(image, source, &list, err);
 	if (!rc)
@@ -405,9 +416,9 @@ int gt_image_take(struct gt_image *image, struct gt_source *source, const struct
 	if (!rc)
 		rc = gt_image_staging(image, source, err);
 	if (!rc && !staging_is_enough(image)) {
-		rc = gt_extents_list(source, partial, &list, err);
+		rc = gt_extents_list(source, trace->partial, &list, err);
 		if (!rc)
-			rc = gt_history_build(&image->history, source, &list, partial, err);
+			rc = gt_history_build(&image->history, source, &list, trace->partial, err);
 	}
 	free(list.at);
 	return rc;

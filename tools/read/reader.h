@@ -79,6 +79,7 @@ struct gt_extents {
 };
 int gt_extents_list(struct gt_source *source, bool partial, struct gt_extents *ret,
 		    struct gt_error *err);
+uint64_t gt_defs_used(const struct gt_extents *list); /* bytes: definitions only grow */
 
 /* ---- columns.c ------------------------------------------------------------------------------ */
 
@@ -257,8 +258,8 @@ bool gt_lane_has_cells(const struct gt_source *source, const struct gt_extent *l
 /* Both 0, GT_RECYCLED = changes too fast, try again, -1. The first takes seq0 and ctr0 alone. */
 int gt_image_begin(struct gt_image *image, const struct gt_source *source,
 		   const struct gt_extent *extent, struct gt_error *err);
-int gt_image_take(struct gt_image *image, struct gt_source *source, const struct gt_extent *extent,
-		  unsigned int flags, struct gt_error *err);
+int gt_image_take(struct gt_image *image, const struct gt_trace *trace,
+		  const struct gt_extent *extent, struct gt_error *err);
 int gt_image_lines(struct gt_image *image, size_t count); /* room for count lines, new ones zero */
 void gt_image_free(struct gt_image *image);
 uint64_t gt_image_seq(const struct gt_image *image, const struct gt_source *source); /* now */
@@ -285,7 +286,8 @@ struct gt_reader {
 	struct gt_lane_added added[GT_MAX_LANES], alive[GT_MAX_LANES];
 	struct gt_block_of_text *text;
 	size_t capacity[GT_TABLE_COUNT];
-	uint64_t expected; /* bytes, of progress.h */
+	uint64_t defs_used; /* of the definitions that were read; 0 = not yet */
+	uint64_t expected;  /* bytes, of progress.h */
 };
 /* Images of all lanes, by number; count images are the caller's to free, also after an error. */
 int gt_images_take(struct gt_trace *trace, struct gt_image **ret_images, size_t *ret_count,

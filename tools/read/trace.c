@@ -57,13 +57,11 @@ static int select_lanes(struct gt_trace *trace, struct gt_extents *list, struct 
 static int take_images(struct gt_trace *trace, struct gt_extents *lanes, struct gt_image *images,
 		       struct gt_error *err)
 {
-	const unsigned int flags =
-		(trace->partial ? GT_OPEN_PARTIAL : 0) | (trace->totals ? GT_OPEN_TOTALS : 0);
 	size_t n = 0;
 	int rc = 0;
 
 	for (size_t i = 0; !rc && i < lanes->count; i++) {
-		rc = gt_image_take(&images[n], &trace->reader->source, &lanes->at[i], flags, err);
+		rc = gt_image_take(&images[n], trace, &lanes->at[i], err);
 		if (rc < 0 && trace->partial) {
 			gt_image_free(&images[n]);
 			rc = 0;
@@ -87,6 +85,7 @@ static int read_definitions(struct gt_trace *trace, struct gt_error *err)
 		rc = gt_defs_read(trace, &list, err);
 	if (!rc)
 		rc = gt_reports_read(trace, &list, err);
+	trace->reader->defs_used = gt_defs_used(&list);
 	free(list.at);
 	return rc;
 }
