@@ -99,6 +99,8 @@ static void find(struct gt_live *live, void *ctx)
 {
 	const struct gt_args *args = ctx;
 
+	if (!gt_live_due(live, !args->operand_count))
+		return;
 	for (size_t i = 0; i < args->operand_count; i++)
 		gt_live_find(live, args->operands[i]);
 	if (!args->operand_count)
@@ -318,6 +320,8 @@ static int print_again(struct gt_out *out, struct gt_args *args, struct gt_live 
 	for (;;) {
 		look(live, args);
 		print(out, live, view);
+		if (live->count && !gt_live_running(live))
+			find(live, args); /* the last one may have been followed by another */
 		if (ferror(out->file) || (live->count && !gt_live_running(live)))
 			return 0;
 		if (!live->count && !may_come(args))

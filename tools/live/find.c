@@ -16,7 +16,9 @@
 #include "live/live.h"
 #include "model/xalloc.h"
 
-#define SEARCH_SECONDS 2
+/* Between two searches: of all processes, tens of milliseconds long; of operands while one runs. */
+#define ALL_SECONDS	2
+#define OPERAND_SECONDS 1
 
 static bool was_seen(const struct gt_live *live, const char *path)
 {
@@ -77,22 +79,27 @@ static void find_of_process(struct gt_live *live, const char *pid)
 		closedir(fds);
 }
 
-/* Tens of milliseconds where there are many processes, so not at each of ten looks a second. */
 static void find_everywhere(struct gt_live *live)
 {
-	const double now = gt_live_now();
+	DIR *processes = opendir("/proc");
 	struct dirent *entry;
-	DIR *processes;
 
-	if (live->searched > 0 && now - live->searched < SEARCH_SECONDS)
-		return;
-	live->searched = now;
-	processes = opendir("/proc");
 	while (processes && (entry = readdir(processes)))
 		if (isdigit((unsigned char)*entry->d_name))
 			find_of_process(live, entry->d_name);
 	if (processes)
 		closedir(processes);
+}
+
+bool gt_live_due(struct gt_live *live, bool everywhere)
+{
+	const double pause = gt_live_running(live) ? OPERAND_SECONDS : 0;
+	const double now = gt_live_now();
+
+	if (live->searched > 0 && now - live->searched < (everywhere ? ALL_SECONDS : pause))
+		return false;
+	live->searched = now;
+	return true;
 }
 
 void gt_live_find(struct gt_live *live, const char *operand)

@@ -77,7 +77,7 @@ struct gt_live {
 	size_t seen_count;
 	unsigned int looks;
 	double times[GT_LIVE_PAST]; /* of the last looks */
-	double searched;	    /* when all processes were gone through */
+	double searched;	    /* when processes were last searched for */
 	double naming;		    /* seconds that a look may spend on new names, per process */
 	bool all;		    /* also what had ended before it was found */
 	int device;		    /* INT_MIN = all */
@@ -94,6 +94,8 @@ enum gt_live_sort {
 
 /* ---- find.c ---- */
 
+/* Is it time to search again? It costs as much as a look, and finds something once in a while. */
+bool gt_live_due(struct gt_live *live, bool everywhere);
 /* Adds the traces of an operand that are not there yet: FILE, DIR, PID; NULL: every process. */
 void gt_live_find(struct gt_live *live, const char *operand);
 /* Is there a trace of this process below the folder? Its path, to be freed, or NULL. */
