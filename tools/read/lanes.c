@@ -255,16 +255,21 @@ static int copy_slot_extent(struct gt_image *image, const struct gt_source *sour
 	return 0;
 }
 
-/* The extents of a lane's sites join up, so no first_index is larger than all of them together. */
-static bool sites_in_place(const struct gt_extents *list, const struct gt_extent *e)
+static size_t lines_of_lane(const struct gt_extents *list, uint32_t lane)
 {
 	size_t total = 0;
 
 	for (size_t i = 0; i < list->count; i++) {
-		if (list->at[i].kind == GT_EXTENT_SITES && list->at[i].lane == e->lane)
+		if (list->at[i].kind == GT_EXTENT_SITES && list->at[i].lane == lane)
 			total += lines_in(&list->at[i]);
 	}
-	return e->first_index <= total - lines_in(e);
+	return total;
+}
+
+/* The extents of a lane's sites join up, so no first_index is larger than all of them together. */
+static bool sites_in_place(const struct gt_extents *list, const struct gt_extent *e)
+{
+	return e->first_index <= lines_of_lane(list, e->lane) - lines_in(e);
 }
 
 static int by_index(const void *a, const void *b)
@@ -382,12 +387,32 @@ static bool staging_is_enough(struct gt_image *image)
 	return true;
 }
 
-/* Sites that can have had an event: those defined, if none was since definitions were read. */
-static size_t most_sites(const struct gt_trace *trace, uint32_t lane, const struct gt_extents *list)
+/*
+ * Listed after seq0: what is not listed was filled by events that replay will see. A list from before
+ * will do when it has the lines of all sites that there are; to make one takes so long that staging
+ * may be lapped meanwhile.
+ */
+static int take_sites(struct gt_image *image, const struct gt_trace *trace,
+		      const struct gt_extents *known, struct gt_extents *list, struct gt_error *err)
 {
-	const uint64_t read = trace->reader->defs_used;
+	const uint32_t lane = image->extent.lane;
+	const size_t most = known ? trace->reader->sites[lane].count : SIZE_MAX;
+	struct gt_source *source = &trace->reader->source;
+	int rc;
 
-	return read && read == gt_defs_used(list) ? trace->reader->sites[lane].count : SIZE_MAX;
+	if (known && lines_of_lane(known, lane) >= most)
+		return copy_sites(image, source, known, most, trace->partial, err);
+	rc = gt_extents_list(source, trace->partial, list, err);
+	return rc ? rc : copy_sites(image, source, list, most, trace->partial, err);
+}
+
+static int take_history(struct gt_image *image, const struct gt_trace *trace,
+			struct gt_extents *list, struct gt_error *err)
+{
+	struct gt_source *source = &trace->reader->source;
+	int rc = gt_extents_list(source, trace->partial, list, err);
+
+	return rc ? rc : gt_history_build(&image->history, source, list, trace->partial, err);
 }
 
 /*
@@ -395,31 +420,25 @@ static size_t most_sites(const struct gt_trace *trace, uint32_t lane, const stru
  * events between the two. Of these the cells go first, since they are overwritten soonest.
  */
 int gt_image_take(struct gt_image *image, const struct gt_trace *trace,
-		  const struct gt_extent *extent, struct gt_error *err)
+		  const struct gt_extent *extent, const struct gt_extents *known, bool chunks,
+		  struct gt_error *err)
 {
-	struct gt_source *source = &trace->reader->source;
+	const struct gt_source *source = &trace->reader->source;
 	struct gt_extents list = {0};
 	int rc;
 
 	rc = gt_image_begin(image, source, extent, err);
 	image->totals = trace->totals;
-	/* Listed after seq0: what is not listed was filled by events that replay will see. */
 	if (!rc)
-		rc = gt_extents_list(source, trace->partial, &list, err);
-	if (!rc)
-		rc = copy_sites(image, source, &list, most_sites(trace, extent->lane, &list),
-				trace->partial, err);
+		rc = take_sites(image, trace, known, &list, err);
 	if (!rc && !image->totals)
 		rc = copy_slots(image, source, &list, err);
 	if (!rc)
 		rc = copy_counters(image, source, &image->ctr1, &image->seq1);
 	if (!rc)
 		rc = gt_image_staging(image, source, err);
-	if (!rc && !staging_is_enough(image)) {
-		rc = gt_extents_list(source, trace->partial, &list, err);
-		if (!rc)
-			rc = gt_history_build(&image->history, source, &list, trace->partial, err);
-	}
+	if (!rc && !staging_is_enough(image))
+		rc = chunks ? take_history(image, trace, &list, err) : GT_RECYCLED;
 	free(list.at);
 	return rc;
 }

@@ -8,6 +8,9 @@
 #include <stdlib.h>
 #include "read/reader.h"
 
+#define TRIES 8
+#define NEW   2 /* definitions */
+
 /* Is every site that has ever been used defined? */
 static bool is_defined(const struct gt_trace *trace, const struct gt_image *image)
 {
@@ -56,21 +59,35 @@ static int replace_lanes(struct gt_trace *trace, struct gt_image *images, size_t
 	return rc;
 }
 
-/* What cannot be brought to one event names threads or sites that are new, or changes too fast. */
-int gt_trace_look(struct gt_trace *trace, struct gt_error *err)
+/* 0, GT_RECYCLED, -1, or NEW: what cannot be brought to one event names what is not defined. */
+static int look_once(struct gt_trace *trace, bool chunks, struct gt_error *err)
 {
 	struct gt_image *images;
 	size_t count;
-	int rc;
+	int rc = gt_images_take(trace, chunks, &images, &count, err);
+
+	if (!rc && !is_known(trace, images, count))
+		rc = NEW;
+	if (!rc) {
+		rc = replace_lanes(trace, images, count, err);
+		rc = rc < 0 ? NEW : rc;
+	}
+	gt_images_free(images, count);
+	return rc;
+}
+
+/*
+ * Staging is lapped when another program takes the processor away: then one more look costs next to
+ * nothing, but to decode chunks, or to open the trace again, costs as much as dozens of looks.
+ */
+int gt_trace_look(struct gt_trace *trace, struct gt_error *err)
+{
+	int rc = GT_RECYCLED;
 
 	trace->running = gt_alive(&trace->header) == GT_ALIVE_YES;
 	if (gt_header_read(&trace->reader->source, &trace->header, err))
 		return -1;
-	rc = gt_images_take(trace, &images, &count, err);
-	if (!rc && !is_known(trace, images, count))
-		rc = 1;
-	if (!rc)
-		rc = replace_lanes(trace, images, count, err) ? 1 : 0;
-	gt_images_free(images, count);
-	return rc;
+	for (int i = 1; rc == GT_RECYCLED && i <= TRIES; i++)
+		rc = look_once(trace, i == TRIES, err);
+	return rc > 0 ? 1 : rc;
 }

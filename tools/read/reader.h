@@ -258,8 +258,13 @@ bool gt_lane_has_cells(const struct gt_source *source, const struct gt_extent *l
 /* Both 0, GT_RECYCLED = changes too fast, try again, -1. The first takes seq0 and ctr0 alone. */
 int gt_image_begin(struct gt_image *image, const struct gt_source *source,
 		   const struct gt_extent *extent, struct gt_error *err);
+/*
+ * known: extents listed before, if definitions have not grown since they were read; or NULL. chunks:
+ * decode them where staging was lapped, which else is GT_RECYCLED.
+ */
 int gt_image_take(struct gt_image *image, const struct gt_trace *trace,
-		  const struct gt_extent *extent, struct gt_error *err);
+		  const struct gt_extent *extent, const struct gt_extents *known, bool chunks,
+		  struct gt_error *err);
 int gt_image_lines(struct gt_image *image, size_t count); /* room for count lines, new ones zero */
 void gt_image_free(struct gt_image *image);
 uint64_t gt_image_seq(const struct gt_image *image, const struct gt_source *source); /* now */
@@ -290,8 +295,8 @@ struct gt_reader {
 	uint64_t expected;  /* bytes, of progress.h */
 };
 /* Images of all lanes, by number; count images are the caller's to free, also after an error. */
-int gt_images_take(struct gt_trace *trace, struct gt_image **ret_images, size_t *ret_count,
-		   struct gt_error *err);
+int gt_images_take(struct gt_trace *trace, bool chunks, struct gt_image **ret_images,
+		   size_t *ret_count, struct gt_error *err);
 void gt_images_free(struct gt_image *images, size_t count);
 /* With a reader and nothing in it; path NULL: it is not known yet. NULL = no memory. */
 struct gt_trace *gt_trace_blank(const char *path);

@@ -32,36 +32,38 @@ static int by_number(const void *a, const void *b)
 	return x->lane < y->lane ? -1 : x->lane > y->lane;
 }
 
-/* Keeps the LANE extents of a list, by number. */
-static int select_lanes(struct gt_trace *trace, struct gt_extents *list, struct gt_error *err)
+/* The LANE extents of a list, by number. */
+static int select_lanes(const struct gt_trace *trace, const struct gt_extents *list,
+			struct gt_extents *lanes, struct gt_error *err)
 {
-	size_t n = 0;
-
 	for (size_t i = 0; i < list->count; i++) {
-		if (list->at[i].kind == GT_EXTENT_LANE &&
-		    gt_lane_has_cells(&trace->reader->source, &list->at[i]))
-			list->at[n++] = list->at[i];
+		if (list->at[i].kind != GT_EXTENT_LANE ||
+		    !gt_lane_has_cells(&trace->reader->source, &list->at[i]))
+			continue;
+		if (gt_grow(&lanes->at, &lanes->capacity, lanes->count, sizeof(*lanes->at)))
+			return gt_fail_memory(err, trace->path);
+		lanes->at[lanes->count++] = list->at[i];
 	}
-	list->count = n;
-	if (n)
-		qsort(list->at, n, sizeof(*list->at), by_number);
-	for (size_t i = 1; i < n; i++) {
-		if (list->at[i].lane == list->at[i - 1].lane)
-			return gt_damaged(err, trace->path, list->at[i].offset, "a second lane %u",
-					  list->at[i].lane);
+	if (lanes->count)
+		qsort(lanes->at, lanes->count, sizeof(*lanes->at), by_number);
+	for (size_t i = 1; i < lanes->count; i++) {
+		if (lanes->at[i].lane == lanes->at[i - 1].lane)
+			return gt_damaged(err, trace->path, lanes->at[i].offset, "a second lane %u",
+					  lanes->at[i].lane);
 	}
 	return 0;
 }
 
 /* In a partial trace a lane that cannot be read is left out. */
-static int take_images(struct gt_trace *trace, struct gt_extents *lanes, struct gt_image *images,
+static int take_images(struct gt_trace *trace, const struct gt_extents *known,
+		       struct gt_extents *lanes, bool chunks, struct gt_image *images,
 		       struct gt_error *err)
 {
 	size_t n = 0;
 	int rc = 0;
 
 	for (size_t i = 0; !rc && i < lanes->count; i++) {
-		rc = gt_image_take(&images[n], trace, &lanes->at[i], err);
+		rc = gt_image_take(&images[n], trace, &lanes->at[i], known, chunks, err);
 		if (rc < 0 && trace->partial) {
 			gt_image_free(&images[n]);
 			rc = 0;
@@ -136,20 +138,35 @@ int gt_images_settle(struct gt_trace *trace, struct gt_image *images, size_t cou
 	return rc;
 }
 
-int gt_images_take(struct gt_trace *trace, struct gt_image **ret_images, size_t *ret_count,
-		   struct gt_error *err)
+/* 0, or GT_RECYCLED: there are other definitions than those that were read. */
+static int check_definitions(const struct gt_trace *trace, struct gt_extents *list,
+			     struct gt_error *err)
 {
-	struct gt_extents lanes = {0};
-	int rc = gt_extents_list(&trace->reader->source, trace->partial, &lanes, err);
+	int rc = gt_extents_list(&trace->reader->source, trace->partial, list, err);
+
+	return rc ? rc : gt_defs_used(list) != trace->reader->defs_used ? GT_RECYCLED : 0;
+}
+
+/* While a look lasts no site may come that it does not copy, so definitions are looked at twice. */
+int gt_images_take(struct gt_trace *trace, bool chunks, struct gt_image **ret_images,
+		   size_t *ret_count, struct gt_error *err)
+{
+	struct gt_extents list = {0}, lanes = {0};
+	int rc = gt_extents_list(&trace->reader->source, trace->partial, &list, err);
+	const uint64_t read = trace->totals ? trace->reader->defs_used : 0;
+	const bool known = read && read == gt_defs_used(&list);
 
 	if (!rc)
-		rc = select_lanes(trace, &lanes, err);
+		rc = select_lanes(trace, &list, &lanes, err);
 	*ret_images = calloc(lanes.count + 1, sizeof(**ret_images));
 	if (!rc && !*ret_images)
 		rc = gt_fail_memory(err, trace->path);
 	if (!rc)
-		rc = take_images(trace, &lanes, *ret_images, err);
+		rc = take_images(trace, known ? &list : NULL, &lanes, chunks, *ret_images, err);
+	if (!rc && known)
+		rc = check_definitions(trace, &list, err);
 	*ret_count = *ret_images ? lanes.count : 0;
+	free(list.at);
 	free(lanes.at);
 	return rc;
 }
@@ -177,7 +194,7 @@ static int attempt(struct gt_trace *trace, struct gt_error *err)
 {
 	struct gt_image *images;
 	size_t count;
-	int rc = gt_images_take(trace, &images, &count, err);
+	int rc = gt_images_take(trace, true, &images, &count, err);
 
 	if (!rc)
 		rc = read_definitions(trace, err);
