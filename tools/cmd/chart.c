@@ -64,20 +64,26 @@ static void say_process(struct words *words, const struct gt_chart_of *of)
 
 /*
  * The file is made here and no earlier: a command that finds nothing to draw leaves what was there. It
- * holds names as a page does: not for other users, and no link is followed. 0, or the exit status.
+ * holds names as a page does: not for other users, and no link is followed. NULL: *ret_status says
+ * why.
  */
-static int begin(struct gt_out *out, double height, const struct gt_chart_head *head,
-		 struct gt_canvas **ret)
+static struct gt_canvas *begin(struct gt_out *out, double height, const struct gt_chart_head *head,
+			       int *ret_status)
 {
-	if (!gt_canvas_can(out->picture))
-		return gt_message(GT_EXIT_UNREADABLE, "png and pdf need libcairo.so.2, which is "
-						      "not here; svg needs nothing");
+	*ret_status = 0;
+	if (!gt_canvas_can(out->picture)) {
+		*ret_status = gt_message(GT_EXIT_UNREADABLE,
+					 "png and pdf need libcairo.so.2, which is not here; "
+					 "svg needs nothing");
+		return NULL;
+	}
 	out->file = gt_out_create(out->path);
-	if (!out->file)
-		return gt_message(GT_EXIT_USAGE, "%s: cannot write: %s", out->path,
-				  strerror(errno));
-	*ret = gt_canvas_new(out->file, out->picture, GT_CHART_WIDTH, height, head->title);
-	return 0;
+	if (!out->file) {
+		*ret_status = gt_message(GT_EXIT_USAGE, "%s: cannot write: %s", out->path,
+					 strerror(errno));
+		return NULL;
+	}
+	return gt_canvas_new(out->file, out->picture, GT_CHART_WIDTH, height, head->title);
 }
 
 static int finish(struct gt_canvas *canvas)
@@ -173,15 +179,15 @@ static void add_steps(struct timeline *t, const struct gt_answers *answers)
 
 /* Without torch there are no categories: what is in use is one layer. */
 static int add_levels(struct timeline *t, const struct gt_chart_of *of,
-		      const struct gt_answers *answers)
+		      const struct gt_answers *answers, struct gt_error *err)
 {
 	const struct gt_place *place = of->place;
 	struct gt_series series;
-	struct gt_error err = {0};
+	int rc = gt_series_get(place->input->trace, place->lane_index, t->chart.from_us,
+			       t->chart.to_us, GT_CHART_SLICES, &series, err);
 
-	if (gt_series_get(place->input->trace, place->lane_index, t->chart.from_us, t->chart.to_us,
-			  GT_CHART_SLICES, &series, &err))
-		return gt_message_error(&err);
+	if (rc)
+		return rc;
 	free(t->piles);
 	free(t->held);
 	t->piles = answers ? gt_piles_get(answers, place->lane_index, t->chart.from_us,
@@ -281,8 +287,8 @@ static int draw_timeline(struct gt_out *out, struct timeline *t)
 	t->chart.held = t->held;
 	t->chart.marks = t->marks;
 	t->chart.step_us = t->step_us;
-	status = begin(out, gt_timeline_height(&t->chart), &t->chart.head, &canvas);
-	if (status)
+	canvas = begin(out, gt_timeline_height(&t->chart), &t->chart.head, &status);
+	if (!canvas)
 		return status;
 	gt_timeline_draw(canvas, &t->chart);
 	return finish(canvas);
@@ -294,11 +300,14 @@ int gt_chart_timeline(struct gt_out *out, const struct gt_chart_of *of, uint64_t
 	const struct gt_answers *answers = gt_input_answers(of->place->input);
 	struct timeline t = {
 		.chart = {.from_us = from_us, .to_us = to_us, .card = of->place->device_total}};
-	int status = add_levels(&t, of, answers);
+	struct gt_error err = {0};
+	int status, rc = add_levels(&t, of, answers, &err);
 
-	if (!status && !gt_part_asked(of->args) && trim(&t, of))
-		status = add_levels(&t, of, answers);
-	if (!status) {
+	if (!rc && !gt_part_asked(of->args) && trim(&t, of))
+		rc = add_levels(&t, of, answers, &err);
+	if (rc) {
+		status = gt_message_error(&err);
+	} else {
 		add_failures(&t, of, true);
 		add_peak(&t, of);
 		add_failures(&t, of, false);
@@ -366,7 +375,7 @@ int gt_chart_steps(struct gt_out *out, const struct gt_chart_of *of, const struc
 	struct gt_bar *bars = gt_xcalloc(steps->count + 1, sizeof(*bars));
 	struct gt_steps_chart chart = {.bars = bars, .card = of->place->device_total};
 	struct gt_canvas *canvas;
-	struct words words;
+	struct words words = {0};
 	char *worst;
 	int status;
 
@@ -384,8 +393,8 @@ int gt_chart_steps(struct gt_out *out, const struct gt_chart_of *of, const struc
 	end_words(&words);
 	chart.head = (struct gt_chart_head){words.title, words.note, false};
 	chart.worst = worst = worst_text(steps);
-	status = begin(out, gt_steps_height(&chart), &chart.head, &canvas);
-	if (!status) {
+	canvas = begin(out, gt_steps_height(&chart), &chart.head, &status);
+	if (canvas) {
 		gt_steps_draw(canvas, &chart);
 		status = finish(canvas);
 	}
@@ -430,7 +439,7 @@ int gt_chart_diff(struct gt_out *out, const struct gt_args *args, const struct g
 	const struct gt_diff_pair *pair = pairs->pairs;
 	struct gt_diff_chart chart = {0};
 	struct gt_canvas *canvas;
-	struct words words;
+	struct words words = {0};
 	int status;
 
 	if (!pairs->count)
@@ -444,8 +453,8 @@ int gt_chart_diff(struct gt_out *out, const struct gt_args *args, const struct g
 	gt_diff_print_head(&words.screen.out, args, pairs);
 	end_words(&words);
 	chart.head = (struct gt_chart_head){words.title, words.note, false};
-	status = begin(out, gt_diff_height(&chart), &chart.head, &canvas);
-	if (!status) {
+	canvas = begin(out, gt_diff_height(&chart), &chart.head, &status);
+	if (canvas) {
 		gt_diff_draw(canvas, &chart);
 		status = finish(canvas);
 	}

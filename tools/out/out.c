@@ -71,7 +71,10 @@ int gt_out_finish(FILE *file, const char *path, bool keep)
 	bool bad = ferror(file);
 	int error;
 
-	bad |= path ? fclose(file) : fflush(file);
+	if (path)
+		bad |= fclose(file) != 0;
+	else
+		bad |= fflush(file) != 0;
 	error = errno;
 	if (ours && (bad || !keep))
 		unlink(path);
