@@ -49,6 +49,20 @@ Test(rounding, equal_remainders_go_to_the_first)
 	cr_assert_eq(shown[3], 1);
 }
 
+/* In two rounds and a part of a third, either way; and in no time when it is far off, as of a damaged trace. */
+Test(rounding, a_total_that_is_not_the_sum_is_spread_in_rounds)
+{
+	const int64_t parts[] = {10, 15, 10};
+	int64_t shown[3];
+
+	gt_apportion(parts, 3, 10, 10, shown);
+	cr_assert(shown[0] == 3 && shown[1] == 4 && shown[2] == 3);
+	gt_apportion(parts, 3, 10, -4, shown);
+	cr_assert(shown[0] == -1 && shown[1] == -2 && shown[2] == -1);
+	gt_apportion(parts, 3, 10, INT64_MAX - 7, shown);
+	cr_assert_eq(shown[0] + shown[1] + shown[2], INT64_MAX - 7);
+}
+
 Test(rounding, nearest_also_below_zero)
 {
 	cr_assert_eq(gt_round_to(15, 10), 2);

@@ -68,7 +68,7 @@ static int by_remainder(const void *a, const void *b)
 void gt_apportion(const int64_t *parts, size_t count, int64_t divisor, int64_t total, int64_t *ret)
 {
 	struct share *shares = gt_xcalloc(count + 1, sizeof(*shares));
-	int64_t rest = total;
+	int64_t rest = total, each;
 
 	for (size_t i = 0; i < count; i++) {
 		ret[i] = floor_div(parts[i], divisor);
@@ -76,11 +76,11 @@ void gt_apportion(const int64_t *parts, size_t count, int64_t divisor, int64_t t
 		shares[i] = (struct share){parts[i] - ret[i] * divisor, i};
 	}
 	qsort(shares, count, sizeof(*shares), by_remainder);
-	/* More than one round only if the caller's total is not the sum of its parts. */
-	for (size_t i = 0; count && rest; i = (i + 1) % count) {
-		ret[shares[i].index] += rest > 0 ? 1 : -1;
-		rest += rest > 0 ? -1 : 1;
-	}
+	/* Whole rounds only if the caller's total is not the sum of its parts: of a damaged trace it may be any. */
+	each = count ? rest / (int64_t)count : 0;
+	rest -= each * (int64_t)count;
+	for (size_t i = 0; i < count; i++)
+		ret[shares[i].index] += each + ((int64_t)i < rest) - ((int64_t)i < -rest);
 	free(shares);
 }
 
