@@ -20,13 +20,6 @@ struct view {
 	struct gt_segment_list list; /* with cached memory first, most of it first */
 };
 
-static int by_birth(const void *a, const void *b)
-{
-	const struct gt_block *x = a, *y = b;
-
-	return x->birth_us < y->birth_us ? -1 : x->birth_us > y->birth_us;
-}
-
 static int by_cached(const void *a, const void *b)
 {
 	const struct gt_segment *x = a, *y = b;
@@ -78,7 +71,6 @@ static int list_segments(const struct gt_place *place, uint64_t seq, struct gt_s
 
 	if (gt_moment_get(place->input->trace, place->lane_index, seq, UINT64_MAX, &moment, &err))
 		return gt_message_error(&err);
-	qsort(moment.blocks, moment.block_count, sizeof(*moment.blocks), by_birth);
 	segments = gt_xchecked(gt_segments_new(place->lane));
 	gt_segments_load(segments, moment.blocks, moment.block_count, NULL, NULL);
 	gt_segments_list(segments, ret);

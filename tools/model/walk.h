@@ -3,7 +3,8 @@
  * What events do to the state of a lane, and the walk backwards: the reader gives the state after
  * the last event; going back, an allocation takes its block away and a free brings it back, since a
  * free repeats its block's size, site and birth. So the state at any moment that the history still
- * covers is exact, however much history is gone.
+ * covers is exact, however much history is gone. What is nearer to the beginning of a whole history is
+ * walked to from there.
  */
 #ifndef GT_WALK_H
 #define GT_WALK_H
@@ -28,12 +29,12 @@ bool gt_history_reaches(const struct gt_trace_lane *lane, uint64_t seq);
 struct gt_moment { /* the state of a lane after one of its events */
 	uint64_t seq, us;
 	uint64_t cur[GT_TOTALS];
-	struct gt_block *blocks; /* in no order */
+	struct gt_block *blocks; /* by birth */
 	size_t block_count;
 };
 
 /*
- * Walk back to the state after the last event with seq <= seq and time <= us. 0, or -1 with err.
+ * Walk to the state after the last event with seq <= seq and time <= us. 0, or -1 with err.
  * When the history ends before, err says since when it reaches.
  */
 int gt_moment_get(const struct gt_trace *trace, size_t lane_index, uint64_t seq, uint64_t us,
