@@ -10,7 +10,8 @@
 #include "model/join.h"
 
 #include <stdlib.h>
-#include <uthash.h>
+#include <string.h>
+#include "model/keyed.h"
 #include "model/walk.h"
 #include "model/xalloc.h"
 
@@ -30,7 +31,6 @@ struct element { /* an event that both sides can have */
 struct alive {
 	uint64_t key;
 	size_t life;
-	UT_hash_handle hh;
 };
 
 struct side {
@@ -41,7 +41,7 @@ struct side {
 	size_t life_count, held; /* the first ones are those that lived when the history began */
 	struct element *elements;
 	size_t count;
-	struct alive *alive;
+	struct gt_keyed alive;
 };
 
 struct pair {
@@ -67,14 +67,8 @@ static bool is_torch(const struct side *side, unsigned int space, uint32_t site)
 static void begin(struct side *side, const struct gt_block *block, uint64_t seq)
 {
 	const uint64_t key = GT_KEY(block->addr, block->space);
-	struct alive *alive;
+	struct alive *alive = gt_keyed_put(&side->alive, key);
 
-	HASH_FIND(hh, side->alive, &key, sizeof(key), alive);
-	if (!alive) {
-		alive = gt_xcalloc(1, sizeof(*alive));
-		alive->key = key;
-		HASH_ADD(hh, side->alive, key, sizeof(key), alive);
-	}
 	alive->life = side->life_count;
 	*GT_PUSH(side->lives, side->life_count) = (struct gt_joined){
 		.key = key,
@@ -104,10 +98,8 @@ static void end(struct side *side, const struct gt_event *event)
 {
 	const bool told = event->op == GT_OP_FREE &&
 			  !(side->trace->snapshot && event->aux == GT_FREE_EARLIER);
-	const uint64_t key = GT_KEY(event->addr, event->space);
-	struct alive *alive;
+	struct alive *alive = gt_keyed_find(&side->alive, GT_KEY(event->addr, event->space));
 
-	HASH_FIND(hh, side->alive, &key, sizeof(key), alive);
 	if (!alive)
 		return;
 	side->lives[alive->life].died = event->seq;
@@ -115,8 +107,7 @@ static void end(struct side *side, const struct gt_event *event)
 		add_element(side, event, alive->life);
 	else if (side->trace->snapshot)
 		side->lives[alive->life].key = 0;
-	HASH_DEL(side->alive, alive);
-	free(alive);
+	gt_keyed_remove(&side->alive, alive);
 }
 
 static void take(struct side *side, const struct gt_event *event)
@@ -136,6 +127,8 @@ static int take_held(struct side *side, struct gt_error *err)
 {
 	struct gt_moment moment;
 
+	if (side->lane->history_first <= 1)
+		return 0;
 	if (gt_moment_get(side->trace, side->lane_index, side->lane->history_first - 1, UINT64_MAX,
 			  &moment, err))
 		return -1;
@@ -147,16 +140,6 @@ static int take_held(struct side *side, struct gt_error *err)
 	return 0;
 }
 
-static void forget_alive(struct side *side)
-{
-	struct alive *alive, *next;
-
-	HASH_ITER(hh, side->alive, alive, next) {
-		HASH_DEL(side->alive, alive);
-		free(alive);
-	}
-}
-
 static int take_side(struct side *side, const struct gt_trace *trace, size_t lane_index,
 		     struct gt_error *err)
 {
@@ -166,6 +149,7 @@ static int take_side(struct side *side, const struct gt_trace *trace, size_t lan
 	side->trace = trace;
 	side->lane = &trace->lanes[lane_index];
 	side->lane_index = lane_index;
+	side->alive.size = sizeof(struct alive);
 	if (take_held(side, err))
 		return -1;
 	err->status = 0;
@@ -174,7 +158,7 @@ static int take_side(struct side *side, const struct gt_trace *trace, size_t lan
 		if (is_torch(side, event->space, event->site))
 			take(side, event);
 	gt_cursor_free(cursor);
-	forget_alive(side);
+	gt_keyed_clear(&side->alive);
 	return err->status ? -1 : 0;
 }
 
@@ -352,46 +336,48 @@ static int by_key(const void *a, const void *b)
 	return x->born < y->born ? -1 : x->born > y->born;
 }
 
-static struct gt_joined **sort_lives(const struct side *side)
+/* The lives that were there after an event: few of all. */
+static struct gt_joined **sort_lives(const struct side *side, uint64_t seq, size_t *ret_count)
 {
-	struct gt_joined **sorted = gt_xcalloc(side->life_count + 1, sizeof(*sorted));
+	struct gt_joined **sorted = NULL;
 
-	for (size_t i = 0; i < side->life_count; i++)
-		sorted[i] = &side->lives[i];
-	qsort(sorted, side->life_count, sizeof(*sorted), by_key);
+	*ret_count = 0;
+	for (size_t i = 0; i < side->life_count; i++) {
+		struct gt_joined *life = &side->lives[i];
+
+		if (life->born <= seq && (!life->died || life->died > seq))
+			*GT_PUSH(sorted, *ret_count) = life;
+	}
+	if (sorted)
+		qsort(sorted, *ret_count, sizeof(*sorted), by_key);
 	return sorted;
 }
 
-/* The side's life of that key that was there after an event. */
-static struct gt_joined *life_at(struct gt_joined **sorted, size_t count, uint64_t key,
-				 uint64_t seq)
+/* That of a key. */
+static struct gt_joined *life_of(struct gt_joined **sorted, size_t count, uint64_t key)
 {
 	size_t low = 0, high = count;
 
 	while (low < high) {
 		const size_t middle = low + (high - low) / 2;
 
-		if (sorted[middle]->key < key ||
-		    (sorted[middle]->key == key && sorted[middle]->born <= seq))
+		if (sorted[middle]->key <= key)
 			low = middle + 1;
 		else
 			high = middle;
 	}
-	if (!low || sorted[low - 1]->key != key ||
-	    (sorted[low - 1]->died && sorted[low - 1]->died <= seq))
-		return NULL;
-	return sorted[low - 1];
+	return low && sorted[low - 1]->key == key ? sorted[low - 1] : NULL;
 }
 
 /* What lived when the snapshot's history began: the trace had it at the same place then. */
 static void learn_held(struct join *join, uint64_t seq, struct gt_join *ret)
 {
-	struct side *trace = &join->trace;
-	struct gt_joined **sorted = sort_lives(trace);
+	size_t count;
+	struct gt_joined **sorted = sort_lives(&join->trace, seq, &count);
 
 	for (size_t i = 0; i < join->snapshot.held; i++) {
 		const struct gt_joined *life = &join->snapshot.lives[i];
-		struct gt_joined *mine = life_at(sorted, trace->life_count, life->key, seq);
+		struct gt_joined *mine = life_of(sorted, count, life->key);
 
 		ret->held += life->key != 0;
 		if (!mine || (mine->size != life->size && life->requested > mine->size))
@@ -410,12 +396,12 @@ static void learn_earlier(struct join *join, const struct pair *first, struct gt
 {
 	const uint64_t seq = join->snapshot.elements[first->snapshot].seq - 1;
 	const uint64_t from = join->trace.elements[first->trace].seq;
-	struct gt_joined **sorted = sort_lives(&join->snapshot);
+	size_t count;
+	struct gt_joined **sorted = sort_lives(&join->snapshot, seq, &count);
 
 	for (size_t i = 0; i < join->trace.held; i++) {
 		struct gt_joined *mine = &join->trace.lives[i];
-		const struct gt_joined *life =
-			life_at(sorted, join->snapshot.life_count, mine->key, seq);
+		const struct gt_joined *life = life_of(sorted, count, mine->key);
 
 		ret->all_earlier++;
 		if (!life || (mine->died && mine->died < from) ||
@@ -430,7 +416,7 @@ static void learn_earlier(struct join *join, const struct pair *first, struct gt
 /* Is it among the snapshot's, which are sorted? */
 static int weight(struct gt_joined **sorted, size_t count, const struct gt_joined *life)
 {
-	const struct gt_joined *found = life_at(sorted, count, life->key, UINT64_MAX);
+	const struct gt_joined *found = life_of(sorted, count, life->key);
 
 	return found && found->size == life->size ? 1 : -1;
 }
@@ -442,16 +428,17 @@ static int weight(struct gt_joined **sorted, size_t count, const struct gt_joine
 static uint64_t most_alike(const struct join *join)
 {
 	const struct side *trace = &join->trace;
-	struct gt_joined **sorted = sort_lives(&join->snapshot);
+	size_t count;
+	struct gt_joined **sorted = sort_lives(&join->snapshot, UINT64_MAX, &count);
 	int64_t score = 0, best;
 	uint64_t seq = trace->lane->history_first - 1;
 
 	for (size_t i = 0; i < trace->held; i++)
-		score += weight(sorted, join->snapshot.life_count, &trace->lives[i]);
+		score += weight(sorted, count, &trace->lives[i]);
 	best = score;
 	for (size_t i = 0; i < trace->count; i++) {
 		const struct element *e = &trace->elements[i];
-		const int w = weight(sorted, join->snapshot.life_count, &trace->lives[e->life]);
+		const int w = weight(sorted, count, &trace->lives[e->life]);
 
 		score += e->begins ? w : -w;
 		if (score < best)

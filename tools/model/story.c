@@ -9,26 +9,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <uthash.h>
+#include "model/keyed.h"
 #include "model/xalloc.h"
 
 #define MOST_LIVES (UINT32_MAX / 4)
 
-struct key {
-	uint64_t key;
-	uint64_t lane;
-};
-
 struct alive {
-	struct key key;
+	uint64_t key;
 	uint32_t life;
-	UT_hash_handle hh;
 };
 
 struct making {
 	struct gt_story *story;
-	struct alive *alive;
-	struct gt_life *older; /* born before the history */
+	struct gt_keyed *alive; /* of each lane */
+	struct gt_life *older;	/* born before the history */
 	size_t older_count;
 	uint32_t *order;
 	size_t order_count;
@@ -46,23 +40,10 @@ static bool counts(const struct gt_trace_lane *lane, uint32_t site)
 	return gt_site_mask(lane, site) & GT_MASK_IN_USE;
 }
 
-static struct alive *find_alive(struct making *making, struct key key)
+static void add_alive(struct making *making, size_t lane, uint64_t key, uint32_t life)
 {
-	struct alive *alive;
+	struct alive *alive = gt_keyed_put(&making->alive[lane], key);
 
-	HASH_FIND(hh, making->alive, &key, sizeof(key), alive);
-	return alive;
-}
-
-static void add_alive(struct making *making, struct key key, uint32_t life)
-{
-	struct alive *alive = find_alive(making, key);
-
-	if (!alive) {
-		alive = gt_xcalloc(1, sizeof(*alive));
-		alive->key = key;
-		HASH_ADD(hh, making->alive, key, sizeof(key), alive);
-	}
 	alive->life = life;
 }
 
@@ -100,7 +81,7 @@ static void birth(struct making *making, size_t lane, const struct gt_event *eve
 		.lane = (uint8_t)lane,
 		.space = event->space,
 	};
-	add_alive(making, (struct key){GT_KEY(event->addr, event->space), lane}, number);
+	add_alive(making, lane, GT_KEY(event->addr, event->space), number);
 }
 
 static uint32_t add_older(struct making *making, size_t lane, const struct gt_block *block)
@@ -126,8 +107,8 @@ static uint32_t add_older(struct making *making, size_t lane, const struct gt_bl
 
 static void death(struct making *making, size_t lane, const struct gt_event *event)
 {
-	struct key key = {GT_KEY(event->addr, event->space), lane};
-	struct alive *alive = find_alive(making, key);
+	struct alive *alive =
+		gt_keyed_find(&making->alive[lane], GT_KEY(event->addr, event->space));
 	struct gt_block block = gt_block_of(event);
 	uint32_t number = alive ? alive->life : add_older(making, lane, &block);
 	struct gt_life *life = life_at(making, number);
@@ -137,10 +118,8 @@ static void death(struct making *making, size_t lane, const struct gt_event *eve
 	life->free_site = event->free_site;
 	life->free_thread = event->thread;
 	life->died = add_position(making, number, true);
-	if (alive) {
-		HASH_DEL(making->alive, alive);
-		free(alive);
-	}
+	if (alive)
+		gt_keyed_remove(&making->alive[lane], alive);
 }
 
 /* A refused free is taken back: the newest life at the address goes on. */
@@ -156,7 +135,7 @@ static void undeath(struct making *making, size_t lane, const struct gt_event *e
 			continue;
 		life->died_seq = life->died_us = UINT64_MAX;
 		life->died = GT_NEVER;
-		add_alive(making, (struct key){GT_KEY(event->addr, event->space), lane}, number);
+		add_alive(making, lane, GT_KEY(event->addr, event->space), number);
 		return;
 	}
 }
@@ -241,9 +220,9 @@ static void add_survivors(struct making *making)
 
 		for (size_t b = 0; b < lane->block_count; b++) {
 			const struct gt_block *block = &lane->blocks[b];
-			struct key key = {GT_KEY(block->addr, block->space), i};
+			uint64_t key = GT_KEY(block->addr, block->space);
 
-			if (counts(lane, block->site) && !find_alive(making, key))
+			if (counts(lane, block->site) && !gt_keyed_find(&making->alive[i], key))
 				add_older(making, i, block);
 		}
 	}
@@ -305,14 +284,20 @@ static void join(struct making *making)
 	story->position_count = (uint32_t)making->order_count;
 }
 
+static void make_alive(struct making *making)
+{
+	const size_t lanes = making->story->trace->lane_count;
+
+	making->alive = gt_xcalloc(lanes, sizeof(*making->alive));
+	for (size_t i = 0; i < lanes; i++)
+		making->alive[i].size = sizeof(struct alive);
+}
+
 static void forget_alive(struct making *making)
 {
-	struct alive *alive, *next;
-
-	HASH_ITER(hh, making->alive, alive, next) {
-		HASH_DEL(making->alive, alive);
-		free(alive);
-	}
+	for (size_t i = 0; i < making->story->trace->lane_count; i++)
+		gt_keyed_clear(&making->alive[i]);
+	free(making->alive);
 	free(making->older);
 }
 
@@ -413,6 +398,7 @@ int gt_story_make(const struct gt_trace *trace, struct gt_symbols *symbols, stru
 	story->free_stacks = trace->header.stacks & GT_STACKS_FREE;
 	for (size_t i = 0; i < trace->lane_count; i++)
 		story->whole &= trace->lanes[i].history_first <= 1;
+	make_alive(&making);
 	status = read_events(&making, err);
 	add_survivors(&making);
 	join(&making);
