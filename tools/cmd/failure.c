@@ -67,7 +67,7 @@ static void find_ledger(struct gt_failure *failure, struct gt_session *session)
 
 	if (session && failure->lane->device >= 0 &&
 	    gt_history_reaches(failure->lane, failure->report->seq))
-		gt_joint_of(session, &place, failure->report->seq, failure->report->us,
+		gt_joint_of(session, &place, failure->report->seq, failure->report->us, NULL,
 			    &failure->joint);
 }
 

@@ -168,6 +168,7 @@ static json_t *json_ledger(const struct gt_html_view *view, const struct gt_stat
 		gt_input_symbols(view->place->input),
 		view->place->lane_index,
 		view->place->device_total,
+		state,
 	};
 	struct gt_error err = {0};
 	struct gt_ledger ledger;

@@ -65,7 +65,7 @@ static void find_places(struct gt_session *session, const struct gt_place *lead,
 }
 
 int gt_joint_of(struct gt_session *session, const struct gt_place *lead, uint64_t seq, uint64_t us,
-		struct gt_joint *ret)
+		const struct gt_state *state, struct gt_joint *ret)
 {
 	struct gt_ledger_process *processes;
 	struct gt_joint joint = {0};
@@ -78,11 +78,12 @@ int gt_joint_of(struct gt_session *session, const struct gt_place *lead, uint64_
 	for (size_t i = 0; i < joint.count; i++) {
 		const struct gt_place *place = &joint.places[i];
 
-		processes[i] = (struct gt_ledger_process){place->input->trace,
-							  gt_input_symbols(place->input),
-							  place->lane_index, place->device_total};
+		processes[i] = (struct gt_ledger_process){
+			place->input->trace, gt_input_symbols(place->input), place->lane_index,
+			place->device_total, NULL};
 		at = place->lane == lead->lane ? i : at;
 	}
+	processes[at].state = state;
 	status = gt_ledger_make(processes, joint.count, at, seq, us, &joint.ledger, &err);
 	free(processes);
 	if (status) {
@@ -176,7 +177,7 @@ static int open_view(const struct gt_args *args, struct gt_session *session, str
 	if (status)
 		return status;
 	status = gt_joint_of(session, lead, state.seq, time_of(lead->input->trace, when, &state),
-			     &view->joint);
+			     &state, &view->joint);
 	gt_state_clear(&state);
 	if (!status)
 		count_contexts(view);

@@ -12,9 +12,12 @@ struct gt_joint {
 	struct gt_ledger ledger;
 };
 
-/* After event seq of the place, at its time us. 0, or the exit status after saying why. */
+/*
+ * After event seq of the place, at its time us; state: the place's then, if it is known already, else
+ * NULL. 0, or the exit status after saying why.
+ */
 int gt_joint_of(struct gt_session *session, const struct gt_place *lead, uint64_t seq, uint64_t us,
-		struct gt_joint *ret);
+		const struct gt_state *state, struct gt_joint *ret);
 void gt_joint_clear(struct gt_joint *joint);
 
 /* The line behind a row; "" = none. To be freed. */

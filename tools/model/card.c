@@ -7,6 +7,7 @@
 #include "model/card.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include "model/failure.h"
 #include "model/xalloc.h"
 
@@ -304,15 +305,32 @@ static void find_contexts(struct gt_card *card)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
+static int find_lead(struct gt_seat *seat, uint64_t seq, struct gt_error *err)
+{
+	const struct gt_state *state = seat->process->state;
+
+	seat->there = true;
+	seat->lent = state && state->blocks_known;
+	if (!seat->lent)
+		return gt_moment_get(seat->process->trace, seat->process->lane_index, seq,
+				     UINT64_MAX, &seat->moment, err);
+	seat->moment = (struct gt_moment){
+		.seq = state->seq,
+		.us = state->us,
+		.blocks = state->blocks,
+		.block_count = state->all_count,
+	};
+	memcpy(seat->moment.cur, state->cur, sizeof(state->cur));
+	return 0;
+}
+
 static int find_moments(struct gt_card *card, size_t lead, uint64_t seq, uint64_t us,
 			struct gt_error *err)
 {
 	struct gt_seat *first = &card->seats[lead];
 
-	if (gt_moment_get(first->process->trace, first->process->lane_index, seq, UINT64_MAX,
-			  &first->moment, err))
+	if (find_lead(first, seq, err))
 		return -1;
-	first->there = true;
 	card->now = absolute(first->process->trace, us);
 	for (size_t i = 0; i < card->count; i++) {
 		struct gt_seat *seat = &card->seats[i];
@@ -353,7 +371,8 @@ int gt_card_look(const struct gt_ledger_process *processes, size_t count, size_t
 void gt_card_clear(struct gt_card *card)
 {
 	for (size_t i = 0; i < card->count; i++) {
-		gt_moment_clear(&card->seats[i].moment);
+		if (!card->seats[i].lent)
+			gt_moment_clear(&card->seats[i].moment);
 		free(card->seats[i].costs);
 	}
 	free(card->seats);

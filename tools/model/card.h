@@ -23,6 +23,7 @@ struct gt_seat { /* a process at the card */
 	const struct gt_trace_lane *lane;
 	struct gt_moment moment;
 	bool there; /* it lived then */
+	bool lent;  /* the moment's blocks are somebody else's */
 	struct gt_cost *costs;
 	size_t cost_count;
 };

@@ -8,6 +8,7 @@
 #ifndef GT_LEDGER_H
 #define GT_LEDGER_H
 
+#include "model/state.h"
 #include "symbols/symbols.h"
 
 enum gt_ledger_kind {
@@ -41,6 +42,8 @@ struct gt_ledger_process {
 	struct gt_symbols *symbols;
 	size_t lane_index;     /* of the device */
 	uint64_t device_total; /* 0 = not known */
+	/* Of the leading one: its state after the event, if it is known already; else NULL. */
+	const struct gt_state *state;
 };
 
 struct gt_ledger_row {

@@ -90,16 +90,17 @@ static void from_moment(struct gt_state *state, struct gt_moment *moment)
 
 	make_holds(state);
 	for (size_t i = 0; i < moment->block_count; i++) {
-		const struct gt_block *block = &moment->blocks[i];
+		struct gt_block block = moment->blocks[i];
 
-		if (block->site >= lane->site_count ||
-		    !(gt_site_mask(lane, block->site) & 1u << state->total))
+		if (!(gt_site_mask(lane, block.site) & 1u << state->total))
 			continue;
-		gt_hold_add(&state->holds[block->site], block);
-		moment->blocks[kept++] = *block;
+		gt_hold_add(&state->holds[block.site], &block);
+		moment->blocks[i] = moment->blocks[kept];
+		moment->blocks[kept++] = block;
 	}
 	state->blocks = moment->blocks;
 	state->block_count = kept;
+	state->all_count = moment->block_count;
 	state->blocks_known = true;
 	state->seq = moment->seq;
 	state->us = moment->us;

@@ -65,6 +65,7 @@ struct gt_state {
 	size_t hold_count;
 	struct gt_block *blocks; /* those in the total; only with blocks_known */
 	size_t block_count;
+	size_t all_count; /* of blocks: behind those in the total are the others of the moment */
 };
 
 /* 0, or -1 with err: no such moment, history gone, damage. */
