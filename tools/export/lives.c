@@ -10,61 +10,60 @@
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
+#include "model/keyed.h"
 #include "model/label.h"
 #include "model/xalloc.h"
 
 struct begin {
 	uint64_t key, seq, us;
-	UT_hash_handle hh;
+	const struct gt_life *life;
 };
 
 struct walk {
 	const struct gt_export_place *place;
 	gt_lived_fn *take;
 	void *ctx;
-	struct begin *begins;
+	struct gt_keyed begins;
+	size_t life; /* how far gt_answers_next has come */
 };
 
-/* The key of the block and where it began; NULL: before the history. */
-static struct begin *begin_of(struct walk *walk, const struct gt_block *block)
+static bool is_inferred(const struct gt_export_place *place, uint32_t site)
 {
-	uint64_t key = GT_KEY(block->addr, block->space);
-	struct begin *begin;
+	return place->answers && gt_site_mask(place->lane, site) & GT_MASK_IN_USE;
+}
 
-	HASH_FIND(hh, walk->begins, &key, sizeof(key), begin);
-	return begin;
+/* What is inferred of a block from before the history. */
+static const struct gt_life *older_life(const struct gt_export_place *place,
+					const struct gt_block *block)
+{
+	if (!is_inferred(place, block->site))
+		return NULL;
+	return gt_answers_life(place->answers, place->lane_index, block->addr,
+			       place->lane->history_first - 1);
 }
 
 static void start(struct walk *walk, const struct gt_event *event)
 {
+	const struct gt_export_place *place = walk->place;
+	struct begin *begin = gt_keyed_put(&walk->begins, GT_KEY(event->addr, event->space));
 	struct gt_block block = gt_block_of(event);
-	struct begin *begin = begin_of(walk, &block);
 
-	if (!begin) {
-		begin = gt_xcalloc(1, sizeof(*begin));
-		begin->key = GT_KEY(block.addr, block.space);
-		HASH_ADD(hh, walk->begins, key, sizeof(begin->key), begin);
-	}
 	begin->seq = event->seq;
 	begin->us = event->us;
-}
-
-static void infer(const struct gt_export_place *place, struct gt_lived *lived)
-{
-	uint64_t seq = lived->from ? lived->from : lived->to ? lived->to - 1 : place->lane->seq;
-
-	lived->named = &place->lane->site_defs[lived->block.site];
-	if (!place->answers || !(gt_site_mask(place->lane, lived->block.site) & GT_MASK_IN_USE))
-		return;
-	lived->life = gt_answers_life(place->answers, place->lane_index, lived->block.addr, seq);
-	if (lived->life && gt_answers_call(place->answers, lived->life))
-		lived->named = gt_answers_call(place->answers, lived->life);
+	if (event->op != GT_OP_ALLOC)
+		begin->life = begin->life ? begin->life : older_life(place, &block);
+	else if (is_inferred(place, event->site))
+		begin->life =
+			gt_answers_next(place->answers, place->lane_index, event->seq, &walk->life);
+	else
+		begin->life = NULL;
 }
 
 /* end NULL: it lives. */
 static void finish(struct walk *walk, const struct gt_block *block, const struct gt_event *end)
 {
-	struct begin *begin = begin_of(walk, block);
+	const struct gt_export_place *place = walk->place;
+	struct begin *begin = gt_keyed_find(&walk->begins, GT_KEY(block->addr, block->space));
 	struct gt_lived lived = {
 		.block = *block,
 		.from = begin ? begin->seq : 0,
@@ -72,30 +71,23 @@ static void finish(struct walk *walk, const struct gt_block *block, const struct
 		.to = end ? end->seq : 0,
 		.to_us = end ? end->us : 0,
 		.end = end,
+		.named = &place->lane->site_defs[block->site],
 	};
+	const struct gt_site_def *call;
 
-	infer(walk->place, &lived);
-	walk->take(walk->ctx, walk->place, &lived);
-	if (!begin)
-		return;
-	HASH_DEL(walk->begins, begin);
-	free(begin);
-}
-
-static void clear(struct walk *walk)
-{
-	struct begin *begin, *next;
-
-	HASH_ITER(hh, walk->begins, begin, next) {
-		HASH_DEL(walk->begins, begin);
-		free(begin);
-	}
+	lived.life = begin ? begin->life : older_life(place, block);
+	call = lived.life ? gt_answers_call(place->answers, lived.life) : NULL;
+	lived.named = call ? call : lived.named;
+	walk->take(walk->ctx, place, &lived);
+	/* A free that was refused is taken back later, and its life goes on. */
+	if (begin && (!begin->life || begin->life->died_seq == lived.to))
+		gt_keyed_remove(&walk->begins, begin);
 }
 
 int gt_lives(const struct gt_export_place *place, gt_lived_fn *take, void *ctx,
 	     struct gt_error *err)
 {
-	struct walk walk = {place, take, ctx, NULL};
+	struct walk walk = {place, take, ctx, {.size = sizeof(struct begin)}, 0};
 	struct gt_cursor *cursor = gt_cursor_new(place->trace, place->lane_index);
 	const struct gt_event *event = NULL;
 
@@ -111,7 +103,7 @@ int gt_lives(const struct gt_export_place *place, gt_lived_fn *take, void *ctx,
 	gt_cursor_free(cursor);
 	for (size_t i = 0; !err->status && i < place->lane->block_count; i++)
 		finish(&walk, &place->lane->blocks[i], NULL);
-	clear(&walk);
+	gt_keyed_clear(&walk.begins);
 	return err->status ? -1 : 0;
 }
 

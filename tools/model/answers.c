@@ -20,61 +20,59 @@ bool gt_has_torch(const struct gt_trace *trace)
 
 /* ---- lives by address ------------------------------------------------------------------------ */
 
-/* What the search compares lies together: through the lives themselves every step of it would miss twice. */
-struct gt_life_key {
-	uint64_t addr, born_seq;
-	uint32_t life;
-	uint8_t lane;
+struct at_address {
+	uint64_t key;
+	const struct gt_life *life;
 };
 
-static int compare_keys(const void *a, const void *b)
+struct gt_alive { /* the lives at one moment of a lane */
+	struct gt_keyed lives;
+	size_t lane_index;
+	uint64_t seq;
+};
+
+/* Of lives at one address, the last that was born. */
+static void find_alive(const struct gt_story *story, size_t lane_index, uint64_t seq,
+		       struct gt_alive *ret)
 {
-	const struct gt_life_key *x = a, *y = b;
+	gt_keyed_clear(&ret->lives);
+	ret->lane_index = lane_index;
+	ret->seq = seq;
+	for (size_t i = 0; i < story->life_count; i++) {
+		const struct gt_life *life = &story->lives[i];
+		struct at_address *at;
 
-	if (x->lane != y->lane)
-		return x->lane < y->lane ? -1 : 1;
-	if (x->addr != y->addr)
-		return x->addr < y->addr ? -1 : 1;
-	return x->born_seq < y->born_seq ? -1 : x->born_seq > y->born_seq;
-}
-
-static void index_lives(struct gt_answers *answers)
-{
-	size_t count = answers->story->life_count;
-
-	answers->by_address = gt_xcalloc(count, sizeof(*answers->by_address));
-	for (size_t i = 0; i < count; i++) {
-		const struct gt_life *life = &answers->story->lives[i];
-
-		answers->by_address[i] = (struct gt_life_key){.addr = life->addr,
-							      .born_seq = life->born_seq,
-							      .life = (uint32_t)i,
-							      .lane = life->lane};
+		if (life->lane != lane_index || life->born_seq > seq || life->died_seq <= seq)
+			continue;
+		at = gt_keyed_put(&ret->lives, life->addr);
+		at->life = life;
 	}
-	qsort(answers->by_address, count, sizeof(*answers->by_address), compare_keys);
 }
 
-/* The last life in the order that was born at or before (lane, addr, seq). */
 const struct gt_life *gt_answers_life(const struct gt_answers *answers, size_t lane_index,
 				      uint64_t addr, uint64_t seq)
 {
-	const struct gt_life_key *keys = answers->by_address;
-	const struct gt_life *life;
-	struct gt_life_key wanted = {.addr = addr, .born_seq = seq, .lane = (uint8_t)lane_index};
-	size_t low = 0, high = answers->story->life_count;
+	struct gt_alive *alive = answers->alive;
+	const struct at_address *at;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
+	if (alive->lane_index != lane_index || alive->seq != seq)
+		find_alive(answers->story, lane_index, seq, alive);
+	at = gt_keyed_find(&alive->lives, addr);
+	return at ? at->life : NULL;
+}
 
-		if (compare_keys(&keys[middle], &wanted) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
+const struct gt_life *gt_answers_next(const struct gt_answers *answers, size_t lane_index,
+				      uint64_t seq, size_t *at)
+{
+	const struct gt_story *story = answers->story;
+
+	for (; *at < story->life_count; ++*at) {
+		const struct gt_life *life = &story->lives[*at];
+
+		if (life->lane == lane_index && life->born_seq >= seq)
+			return life->born_seq == seq ? life : NULL;
 	}
-	if (!low)
-		return NULL;
-	life = &answers->story->lives[keys[low - 1].life];
-	return life->lane == lane_index && life->addr == addr && life->died_seq > seq ? life : NULL;
+	return NULL;
 }
 
 /* ---- making ---------------------------------------------------------------------------------- */
@@ -91,7 +89,9 @@ int gt_answers_make(const struct gt_trace *trace, struct gt_symbols *symbols,
 	answers->passes = gt_passes_of(answers->story);
 	answers->steps = gt_boundaries_of(answers->story, &answers->passes);
 	gt_categorize(answers->story, &answers->passes, &answers->steps);
-	index_lives(answers);
+	answers->alive = gt_xcalloc(1, sizeof(*answers->alive));
+	answers->alive->lives.size = sizeof(struct at_address);
+	answers->alive->lane_index = SIZE_MAX; /* none yet */
 	*ret = answers;
 	return 0;
 }
@@ -100,10 +100,11 @@ struct gt_answers *gt_answers_free(struct gt_answers *answers)
 {
 	if (!answers)
 		return NULL;
+	gt_keyed_clear(&answers->alive->lives);
+	free(answers->alive);
 	gt_boundaries_clear(&answers->steps);
 	gt_passes_clear(&answers->passes);
 	gt_story_free(answers->story);
-	free(answers->by_address);
 	free(answers);
 	return NULL;
 }
@@ -123,24 +124,40 @@ const char *gt_phase_name(enum gt_phase phase)
 	return names[phase];
 }
 
-enum gt_phase gt_answers_phase(const struct gt_answers *answers, uint32_t position)
+/* next: pass that begins after the position; step: the position's. */
+static enum gt_phase phase_of(const struct gt_answers *answers, uint32_t position, size_t next,
+			      size_t step)
 {
 	const struct gt_passes *passes = &answers->passes;
-	size_t next = gt_pass_after(passes, position);
-	size_t step = gt_boundary_step(&answers->steps, position);
 
 	if (!position || position >= answers->story->position_count)
 		return GT_PHASE_NONE;
-	if (gt_pass_at(passes, position) < passes->count)
+	if (gt_pass_before(passes, position, next) < passes->count)
 		return GT_PHASE_BACKWARD;
 	if (gt_story_at(answers->story, position)->bits & GT_IN_OPTIMIZER)
 		return GT_PHASE_OPTIMIZER;
 	if (!step)
 		return GT_PHASE_NONE;
-	if (next < passes->count &&
-	    gt_boundary_step(&answers->steps, passes->passes[next].first) == step)
+	if (next < passes->count && (step == answers->steps.count ||
+				     passes->passes[next].first < answers->steps.starts[step]))
 		return GT_PHASE_FORWARD;
 	return GT_PHASE_AFTER;
+}
+
+enum gt_phase gt_answers_phase(const struct gt_answers *answers, uint32_t position)
+{
+	return phase_of(answers, position, gt_pass_after(&answers->passes, position),
+			gt_boundary_step(&answers->steps, position));
+}
+
+enum gt_phase gt_answers_phase_next(const struct gt_answers *answers, uint32_t position,
+				    size_t *pass, size_t *step)
+{
+	while (*pass < answers->passes.count && answers->passes.passes[*pass].first <= position)
+		++*pass;
+	while (*step < answers->steps.count && answers->steps.starts[*step] <= position)
+		++*step;
+	return phase_of(answers, position, *pass, *step);
 }
 
 /* ---- holds with categories ------------------------------------------------------------------- */

@@ -7,13 +7,14 @@
 #define GT_ANSWERS_H
 
 #include "model/categories.h"
+#include "model/keyed.h"
 #include "model/state.h"
 
 struct gt_answers {
 	struct gt_story *story;
 	struct gt_passes passes;
 	struct gt_boundaries steps;
-	struct gt_life_key *by_address; /* lives by lane, address, birth */
+	struct gt_alive *alive; /* of gt_answers_life */
 };
 
 /* Whether torch's libraries were seen: without them there is nothing to infer from. */
@@ -23,9 +24,19 @@ int gt_answers_make(const struct gt_trace *trace, struct gt_symbols *symbols,
 		    struct gt_answers **ret, struct gt_error *err);
 struct gt_answers *gt_answers_free(struct gt_answers *answers);
 
-/* The block at an address after event seq of the lane; NULL = none. */
+/*
+ * The block at an address after event seq of the lane; NULL = none. The first question about a moment
+ * goes over all lives, further ones about the same moment are a look-up.
+ */
 const struct gt_life *gt_answers_life(const struct gt_answers *answers, size_t lane_index,
 				      uint64_t addr, uint64_t seq);
+
+/*
+ * The block that begins with event seq of the lane; NULL = none. For whoever asks in the order of
+ * events: *at, at first 0, is how far the last call has come, so that nothing has to be searched.
+ */
+const struct gt_life *gt_answers_next(const struct gt_answers *answers, size_t lane_index,
+				      uint64_t seq, size_t *at);
 
 /*
  * What autograd's thread made is on the account of the line that called backward(): its site, or
@@ -53,5 +64,9 @@ enum gt_phase {
 
 const char *gt_phase_name(enum gt_phase phase); /* "" for none */
 enum gt_phase gt_answers_phase(const struct gt_answers *answers, uint32_t position);
+
+/* The same for positions in order, without a search: *pass and *step are how far the last call has come. */
+enum gt_phase gt_answers_phase_next(const struct gt_answers *answers, uint32_t position,
+				    size_t *pass, size_t *step);
 
 #endif

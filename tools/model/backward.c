@@ -105,11 +105,16 @@ size_t gt_pass_after(const struct gt_passes *passes, uint32_t position)
 	return low;
 }
 
+size_t gt_pass_after_near(const struct gt_passes *passes, uint32_t position, size_t guess)
+{
+	for (size_t i = guess; i <= passes->count && i < guess + 3; i++)
+		if ((!i || passes->passes[i - 1].first <= position) &&
+		    (i == passes->count || passes->passes[i].first > position))
+			return i;
+	return gt_pass_after(passes, position);
+}
+
 size_t gt_pass_at(const struct gt_passes *passes, uint32_t position)
 {
-	size_t after = gt_pass_after(passes, position);
-
-	if (after && position <= passes->passes[after - 1].last)
-		return after - 1;
-	return passes->count;
+	return gt_pass_before(passes, position, gt_pass_after(passes, position));
 }

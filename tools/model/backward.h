@@ -26,7 +26,16 @@ void gt_passes_clear(struct gt_passes *passes);
 /* Index of the first pass that begins after the position; count = none. */
 size_t gt_pass_after(const struct gt_passes *passes, uint32_t position);
 
+/* The same, looked for at a guess and just behind it first. */
+size_t gt_pass_after_near(const struct gt_passes *passes, uint32_t position, size_t guess);
+
 /* Index of the pass that the position lies in; count = none. */
 size_t gt_pass_at(const struct gt_passes *passes, uint32_t position);
+
+/* The same, when the pass that begins after the position is known. */
+static inline size_t gt_pass_before(const struct gt_passes *passes, uint32_t position, size_t after)
+{
+	return after && position <= passes->passes[after - 1].last ? after - 1 : passes->count;
+}
 
 #endif

@@ -9,6 +9,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "model/keyed.h"
 #include "model/xalloc.h"
 
 const char *gt_category_name(enum gt_category category)
@@ -500,14 +501,22 @@ static bool is_of(const struct gt_life *life, enum gt_category category, const c
 	       (!rule || strcmp(rules[life->rule - 1].name, rule) == 0);
 }
 
+/* Each once: a training makes the same sizes in every step. */
 static struct gt_sizes sizes_of(const struct gt_story *story, enum gt_category category,
 				const char *rule)
 {
+	struct gt_keyed seen = {.size = sizeof(uint64_t)};
 	struct gt_sizes sizes = {0};
 
-	for (size_t i = 0; i < story->life_count; i++)
-		if (is_of(&story->lives[i], category, rule))
-			*GT_PUSH(sizes.sizes, sizes.count) = story->lives[i].size;
+	for (size_t i = 0; i < story->life_count; i++) {
+		const struct gt_life *life = &story->lives[i];
+
+		if (!is_of(life, category, rule) || gt_keyed_find(&seen, life->size))
+			continue;
+		gt_keyed_put(&seen, life->size);
+		*GT_PUSH(sizes.sizes, sizes.count) = life->size;
+	}
+	gt_keyed_clear(&seen);
 	gt_sizes_sort(&sizes);
 	return sizes;
 }

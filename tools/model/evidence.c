@@ -64,23 +64,26 @@ bool gt_is_kept(const struct gt_evidence *ev, const struct gt_subject *s)
 	       gt_boundary_step(ev->boundaries, s->life->born) + 3;
 }
 
-struct gt_subject gt_subject_of(const struct gt_evidence *ev, const struct gt_life *life)
+struct gt_subject gt_subject_of(struct gt_evidence *ev, const struct gt_life *life)
 {
+	const size_t next = gt_pass_after_near(ev->passes, life->born, ev->near);
 	struct gt_subject s = {
 		.life = life,
 		.birth = gt_story_birth(ev->story, life),
 		.death = gt_story_death(ev->story, life),
 		.pass = ev->passes->count,
 		.death_pass = ev->passes->count,
-		.next_pass = gt_pass_after(ev->passes, life->born),
+		.next_pass = next,
 		.facts = ev->facts[life - ev->story->lives],
 	};
 
+	ev->near = next;
 	s.bits = s.birth->bits;
 	if (life->born)
-		s.pass = gt_pass_at(ev->passes, life->born);
+		s.pass = gt_pass_before(ev->passes, life->born, next);
 	if (life->died != GT_NEVER) {
-		s.death_pass = gt_pass_at(ev->passes, life->died);
+		s.death_pass = gt_pass_before(ev->passes, life->died,
+					      gt_pass_after_near(ev->passes, life->died, next));
 		s.dies_on_engine = s.death->bits & GT_HAS_ENGINE ||
 				   ev->story->engine[gt_story_thread(ev->story, life->died)];
 	}
@@ -190,42 +193,21 @@ static int by_size(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* What backward passes leave behind: gradients, most likely, before sizes are known. */
-static bool may_be_gradient(const struct gt_evidence *ev, const struct gt_subject *s)
-{
-	return gt_is_candidate(ev, s) &&
-	       (!s->life->category || s->life->category == GT_CATEGORY_GRADIENTS);
-}
-
-static void sum_gradients(struct gt_evidence *ev)
-{
-	size_t count = ev->passes->count;
-	int64_t *change = gt_xcalloc(count + 1, sizeof(*change)), sum = 0;
-
-	ev->gradient_sums = gt_xcalloc(count, sizeof(*ev->gradient_sums));
-	for (size_t i = 0; i < ev->story->life_count; i++) {
-		const struct gt_life *life = &ev->story->lives[i];
-		struct gt_subject s = gt_subject_of(ev, life);
-
-		if (!may_be_gradient(ev, &s))
-			continue;
-		change[s.pass] += (int64_t)life->size;
-		change[s.death_pass < count ? s.death_pass
-					    : gt_pass_after(ev->passes, life->died)] -=
-			(int64_t)life->size;
-	}
-	for (size_t i = 0; i < count; i++) {
-		sum += change[i];
-		ev->gradient_sums[i] = (uint64_t)sum;
-		if ((uint64_t)sum > ev->most_gradients)
-			ev->most_gradients = (uint64_t)sum;
-	}
-	free(change);
-}
-
 struct tally { /* blocks of one size */
 	uint64_t size;
 	size_t gradients, weights;
+};
+
+/*
+ * What backward passes leave behind: gradients, most likely, before sizes are known. In one go over all
+ * lives, which do not fit into a cache.
+ */
+struct leavings {
+	int64_t *change; /* of their sum, by pass */
+	struct tally *tallies;
+	size_t count;
+	size_t *now, room; /* of each tally in the pass */
+	size_t pass;
 };
 
 static struct tally *tally_of(struct tally *tallies, size_t count, uint64_t size)
@@ -236,56 +218,91 @@ static struct tally *tally_of(struct tally *tallies, size_t count, uint64_t size
 	return NULL;
 }
 
-/* Gradients of each size, of the pass that left most of that size. */
-static struct tally *tally_gradients(const struct gt_evidence *ev, size_t *ret_count)
+static void add_sum(const struct gt_evidence *ev, struct leavings *left, const struct gt_subject *s)
 {
-	struct tally *tallies = NULL;
-	size_t count = 0, *now = NULL, room = 0, pass = ev->passes->count;
+	size_t end = s->death_pass;
 
+	if (end >= ev->passes->count)
+		end = gt_pass_after(ev->passes, s->life->died);
+	left->change[s->pass] += (int64_t)s->life->size;
+	left->change[end] -= (int64_t)s->life->size;
+}
+
+/* Gradients of each size, of the pass that left most of that size. */
+static void add_tally(struct leavings *left, const struct gt_subject *s)
+{
+	struct tally *tally;
+
+	if (s->pass != left->pass && left->now)
+		memset(left->now, 0, left->room * sizeof(*left->now));
+	left->pass = s->pass;
+	tally = tally_of(left->tallies, left->count, s->life->size);
+	if (!tally) {
+		tally = GT_PUSH(left->tallies, left->count);
+		tally->size = s->life->size;
+		*GT_PUSH(left->now, left->room) = 0;
+	}
+	if (++left->now[tally - left->tallies] > tally->gradients)
+		tally->gradients = left->now[tally - left->tallies];
+}
+
+static struct leavings find_leavings(struct gt_evidence *ev)
+{
+	struct leavings left = {.pass = ev->passes->count};
+
+	left.change = gt_xcalloc(ev->passes->count + 1, sizeof(*left.change));
 	for (size_t i = 0; i < ev->story->life_count; i++) {
 		const struct gt_life *life = &ev->story->lives[i];
-		struct gt_subject s = gt_subject_of(ev, life);
-		struct tally *tally;
+		struct gt_subject s;
 
-		if (!may_be_gradient(ev, &s))
+		if (life->category && life->category != GT_CATEGORY_GRADIENTS)
 			continue;
-		if (s.pass != pass && now)
-			memset(now, 0, room * sizeof(*now));
-		pass = s.pass;
-		tally = tally_of(tallies, count, life->size);
-		if (!tally) {
-			tally = GT_PUSH(tallies, count);
-			tally->size = life->size;
-			*GT_PUSH(now, room) = 0;
-		}
-		if (++now[tally - tallies] > tally->gradients)
-			tally->gradients = now[tally - tallies];
+		s = gt_subject_of(ev, life);
+		if (!gt_is_candidate(ev, &s))
+			continue;
+		add_sum(ev, &left, &s);
+		add_tally(&left, &s);
 	}
-	free(now);
-	*ret_count = count;
-	return tallies;
+	free(left.now);
+	return left;
+}
+
+static void sum_gradients(struct gt_evidence *ev, const int64_t *change)
+{
+	int64_t sum = 0;
+
+	ev->gradient_sums = gt_xcalloc(ev->passes->count, sizeof(*ev->gradient_sums));
+	for (size_t i = 0; i < ev->passes->count; i++) {
+		sum += change[i];
+		ev->gradient_sums[i] = (uint64_t)sum;
+		if ((uint64_t)sum > ev->most_gradients)
+			ev->most_gradients = (uint64_t)sum;
+	}
 }
 
 /* A training without modules: its parameters are what its gradients look like. */
-static void claim(struct gt_evidence *ev)
+static void claim(struct gt_evidence *ev, struct tally *tallies, size_t count)
 {
-	size_t count;
-	struct tally *tallies = tally_gradients(ev, &count);
-
 	for (size_t i = 0; i < ev->story->life_count; i++) {
 		const struct gt_life *life = &ev->story->lives[i];
-		struct tally *tally = tally_of(tallies, count, life->size);
+		struct tally *tally = NULL;
 
-		if (tally && life->category == GT_CATEGORY_WEIGHTS)
+		if (life->category == GT_CATEGORY_WEIGHTS)
+			tally = tally_of(tallies, count, life->size);
+		if (tally)
 			tally->weights++;
 	}
 	for (size_t i = 0; i < ev->story->life_count; i++) {
 		const struct gt_life *life = &ev->story->lives[i];
-		struct gt_subject s = gt_subject_of(ev, life);
+		struct gt_subject s;
 		struct tally *tally;
 
-		if (life->category || !gt_in_setup(ev, &s) || !gt_is_user(&s) ||
-		    !gt_is_kept(ev, &s))
+		if (life->born >= ev->boundaries->setup)
+			break;
+		if (life->category)
+			continue;
+		s = gt_subject_of(ev, life);
+		if (!gt_is_user(&s) || !gt_is_kept(ev, &s))
 			continue;
 		tally = tally_of(tallies, count, life->size);
 		if (tally && tally->weights < tally->gradients) {
@@ -293,13 +310,16 @@ static void claim(struct gt_evidence *ev)
 			ev->facts[i] |= GT_CLAIMED;
 		}
 	}
-	free(tallies);
 }
 
 void gt_evidence_claim(struct gt_evidence *ev)
 {
-	sum_gradients(ev);
-	claim(ev);
+	struct leavings left = find_leavings(ev);
+
+	sum_gradients(ev, left.change);
+	claim(ev, left.tallies, left.count);
+	free(left.tallies);
+	free(left.change);
 }
 
 void gt_sizes_sort(struct gt_sizes *sizes)

@@ -29,6 +29,7 @@ struct gt_evidence {
 	uint32_t *optimizer; /* positions of births in an optimizer */
 	size_t optimizer_count;
 	uint8_t *facts; /* by life */
+	size_t near;	/* pass that begins after the birth judged last: the next one is not far */
 	struct gt_sizes weights;
 	struct gt_sizes zeroed;	 /* of gradients that zero_grad freed */
 	uint64_t *gradient_sums; /* by pass: candidates alive at its end */
@@ -55,7 +56,7 @@ void gt_evidence_clear(struct gt_evidence *ev);
 /* Once the rules that need no sizes have run: sums of gradients, and GT_CLAIMED. */
 void gt_evidence_claim(struct gt_evidence *ev);
 
-struct gt_subject gt_subject_of(const struct gt_evidence *ev, const struct gt_life *life);
+struct gt_subject gt_subject_of(struct gt_evidence *ev, const struct gt_life *life);
 
 bool gt_in_pass(const struct gt_evidence *ev, const struct gt_subject *s);
 bool gt_in_setup(const struct gt_evidence *ev, const struct gt_subject *s);

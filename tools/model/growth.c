@@ -38,8 +38,9 @@ struct growing {
 	const struct gt_answers *answers;
 	size_t lane_index, steps;
 	struct series *series;
-	int64_t *made; /* allocated in the step, by all */
-	size_t step;   /* that was asked for last */
+	struct series **of_site; /* of the lane; NULL = not asked yet */
+	int64_t *made;		 /* allocated in the step, by all */
+	size_t step;		 /* that was asked for last */
 };
 
 /* The same Python stack is the same site, whatever native code it ran; without one the native. */
@@ -48,7 +49,7 @@ static uint32_t site_key(const struct gt_site_def *site)
 	return site->python ? site->python : site->native | 1u << 31;
 }
 
-static struct series *series_for(struct growing *growing, const struct gt_life *life)
+static struct series *make_series(struct growing *growing, const struct gt_life *life)
 {
 	const struct gt_story *story = growing->answers->story;
 	const struct gt_site_def *site = gt_story_site(story, life);
@@ -69,6 +70,15 @@ static struct series *series_for(struct growing *growing, const struct gt_life *
 	series->first_step = UINT32_MAX;
 	HASH_ADD(hh, growing->series, key, sizeof(key), series);
 	return series;
+}
+
+static struct series *series_for(struct growing *growing, const struct gt_life *life)
+{
+	struct series **known = &growing->of_site[life->site];
+
+	if (!*known)
+		*known = make_series(growing, life);
+	return *known;
 }
 
 /* Lives come by birth and most end in their step or the next: no search for these. */
@@ -342,6 +352,7 @@ static void clear(struct growing *growing)
 		free(series->old_sizes);
 		free(series);
 	}
+	free(growing->of_site);
 	free(growing->made);
 }
 
@@ -366,6 +377,8 @@ struct gt_growth gt_growth_of(const struct gt_answers *answers, size_t lane_inde
 
 	growing.steps = answers->steps.source == GT_STEPS_NONE ? 0 : answers->steps.count;
 	growing.made = gt_xcalloc(growing.steps + 2, sizeof(*growing.made));
+	growing.of_site = gt_xcalloc(answers->story->trace->lanes[lane_index].site_count,
+				     sizeof(*growing.of_site));
 	for (size_t i = 0; growing.steps && i < answers->story->life_count; i++)
 		if (answers->story->lives[i].lane == lane_index)
 			add_life(&growing, &answers->story->lives[i]);

@@ -232,6 +232,7 @@ struct tracking {
 	struct gt_steps *steps;
 	size_t step; /* index of the one that events belong to; count = behind the last */
 	uint32_t position;
+	size_t phase_pass, phase_step; /* of gt_answers_phase_next */
 	int64_t cur[GT_TOTALS];
 };
 
@@ -269,7 +270,8 @@ static void raise_slice(struct gt_step *step, uint32_t position, uint64_t now, e
 static void raise_peaks(struct tracking *t, struct gt_step *step, uint64_t seq)
 {
 	uint64_t now = (uint64_t)t->cur[t->total];
-	enum gt_phase phase = gt_answers_phase(t->answers, t->position);
+	enum gt_phase phase =
+		gt_answers_phase_next(t->answers, t->position, &t->phase_pass, &t->phase_step);
 
 	if (now > step->peak) {
 		step->peak = now;
