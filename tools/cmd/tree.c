@@ -141,7 +141,7 @@ void gt_print_tree(struct gt_out *out, const struct gt_args *args, const struct 
 
 static json_t *json_call(const struct gt_tree *tree, bool counted)
 {
-	static const struct gt_frame nowhere = {"", "", "", 0, GT_FRAME_MARKER};
+	static const struct gt_frame nowhere = {"", "", "", 0, GT_FRAME_MARKER, false};
 	const struct gt_frame *frame = tree->frame ? tree->frame : &nowhere;
 	json_t *inside = json_array();
 

@@ -153,7 +153,7 @@ static uint64_t location_number(struct profile *profile, const struct gt_frame *
 
 static void put_stack(struct profile *profile, struct gt_wire *sample, struct gt_stack stack)
 {
-	static const struct gt_frame none = {"[no stack]", "", "", 0, GT_FRAME_MARKER};
+	static const struct gt_frame none = {"[no stack]", "", "", 0, GT_FRAME_MARKER, false};
 	struct gt_wire ids = {0};
 
 	for (size_t i = 0; i < stack.count; i++)

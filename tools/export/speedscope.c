@@ -20,7 +20,7 @@ struct shared {
 	size_t count;
 };
 
-static const struct gt_frame no_stack = {"[no stack]", "", "", 0, GT_FRAME_MARKER};
+static const struct gt_frame no_stack = {"[no stack]", "", "", 0, GT_FRAME_MARKER, false};
 
 static uint64_t weight(const struct gt_sample *sample, bool ever)
 {

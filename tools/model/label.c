@@ -70,16 +70,6 @@ static void put_name(FILE *text, const char *function, enum form form)
 	fprintf(text, "%.*s", length, function);
 }
 
-bool gt_frame_is_user(const struct gt_frame *frame)
-{
-	if (frame->kind == GT_FRAME_PYTHON)
-		return gt_library_of_python(frame->file) == GT_LIBRARY_USER;
-	/* a file but no module: torch named it, and did not say whose it is */
-	return frame->kind != GT_FRAME_MARKER && *frame->file && *frame->module &&
-	       gt_library_of_object(frame->module) == GT_LIBRARY_USER &&
-	       gt_library_of_frame(frame->function, frame->file) == GT_LIBRARY_USER;
-}
-
 static bool is_top_level(const struct gt_frame *frame)
 {
 	return strcmp(frame->function, "<module>") == 0;
@@ -115,7 +105,7 @@ static size_t user_frames(struct gt_stack stack, size_t *ret)
 	size_t count = 0;
 
 	for (size_t i = 0; i < stack.count; i++)
-		if (gt_frame_is_user(&stack.frames[i]))
+		if (stack.frames[i].user)
 			ret[count++] = i;
 	/* That a script was started is no news if anything follows. */
 	while (count > 1 && is_top_level(&stack.frames[ret[count - 1]]))
@@ -276,7 +266,7 @@ static void put_functions(FILE *text, struct gt_stack stack, bool libraries)
 	for (size_t i = stack.count; i-- > 0;) {
 		const struct gt_frame *frame = &stack.frames[i];
 
-		if (!libraries && frame->kind != GT_FRAME_PYTHON && !gt_frame_is_user(frame))
+		if (!libraries && frame->kind != GT_FRAME_PYTHON && !frame->user)
 			continue;
 		fprintf(text, "%s ", gt_base_name(frame->file));
 		put_name(text, frame->function, FORM_LOOSE);

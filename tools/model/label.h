@@ -58,8 +58,6 @@ void gt_label_clear(struct gt_label *label);
 char *gt_label_loose(struct gt_symbols *symbols, const struct gt_trace *trace,
 		     const struct gt_site_def *site, enum gt_by by, int level);
 
-bool gt_frame_is_user(const struct gt_frame *frame);
-
 /* "train.py:25 main". To be freed. */
 char *gt_label_frame(const struct gt_frame *frame, bool short_names);
 

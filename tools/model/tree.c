@@ -68,7 +68,7 @@ static char *library_text(const struct gt_frame *frame)
 static struct gt_tree *add_frame(const struct growing *growing, struct gt_tree *tree,
 				 const struct gt_frame *frame, const struct gt_hold *hold)
 {
-	char *text = gt_frame_is_user(frame) ? user_text(growing, frame) : library_text(frame);
+	char *text = frame->user ? user_text(growing, frame) : library_text(frame);
 
 	tree = descend(tree, text, frame, hold);
 	free(text);
@@ -77,7 +77,7 @@ static struct gt_tree *add_frame(const struct growing *growing, struct gt_tree *
 
 const struct gt_frame *gt_tree_library_line(struct gt_stack stack)
 {
-	for (size_t i = 0; i < stack.count && !gt_frame_is_user(&stack.frames[i]); i++)
+	for (size_t i = 0; i < stack.count && !stack.frames[i].user; i++)
 		if (stack.frames[i].kind == GT_FRAME_PYTHON)
 			return &stack.frames[i];
 		else if (stack.frames[i].kind == GT_FRAME_MARKER)
@@ -105,12 +105,12 @@ static void add_end(const struct growing *growing, struct gt_tree *tree, struct 
 
 bool gt_tree_is_news(struct gt_stack stack, size_t index)
 {
-	if (!gt_frame_is_user(&stack.frames[index]))
+	if (!stack.frames[index].user)
 		return false;
 	if (strcmp(stack.frames[index].function, "<module>") != 0)
 		return true;
 	while (index-- > 0)
-		if (gt_frame_is_user(&stack.frames[index]))
+		if (stack.frames[index].user)
 			return false;
 	return true;
 }

@@ -147,7 +147,7 @@ static uint32_t add_frame(struct naming *naming, uint32_t parent, const struct g
 	if (frame->kind == GT_FRAME_MARKER)
 		return parent;
 	return add_text(naming, parent, gt_paths_shown(naming->paths, file), frame->line,
-			frame->function, gt_frame_is_user(frame));
+			frame->function, frame->user);
 }
 
 /* What the user's innermost line called: an operation, a library's line or the library. */

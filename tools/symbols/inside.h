@@ -12,7 +12,8 @@ struct gt_symbols {
 	struct gt_naming *naming;
 	struct gt_sources *sources;
 	struct gt_symbols_stack *stacks;
-	uint32_t *links; /* Python nodes by gt_symbols_place; NULL = none */
+	uint32_t *links;     /* Python nodes by gt_symbols_place; NULL = none */
+	const char **owners; /* by module: what gt_symbols_owner says of it; NULL = not asked yet */
 };
 
 #endif

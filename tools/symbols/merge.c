@@ -53,7 +53,7 @@ static bool is_marker(uint64_t pc)
 void gt_known_marker(struct gt_known_list *list, const char *text)
 {
 	struct gt_known known = {
-		.frame = {text, "", "", 0, GT_FRAME_MARKER},
+		.frame = {text, "", "", 0, GT_FRAME_MARKER, false},
 		.library = GT_LIBRARY_SYSTEM,
 	};
 

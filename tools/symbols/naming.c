@@ -248,7 +248,7 @@ static struct gt_known name_line(struct gt_naming *naming, const struct module *
 static struct gt_known anonymous(void)
 {
 	return (struct gt_known){
-		.frame = {"[anon]", "", "", 0, GT_FRAME_NATIVE},
+		.frame = {"[anon]", "", "", 0, GT_FRAME_NATIVE, false},
 		.library = GT_LIBRARY_SYSTEM,
 	};
 }

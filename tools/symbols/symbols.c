@@ -37,7 +37,8 @@ struct gt_symbols *gt_symbols_new(const struct gt_trace *trace)
 		return gt_symbols_free(symbols);
 	symbols->naming = gt_naming_new(trace, symbols->text);
 	symbols->sources = gt_sources_new(trace, symbols->text);
-	if (!symbols->naming || !symbols->sources)
+	symbols->owners = calloc(trace->module_count + 1, sizeof(*symbols->owners));
+	if (!symbols->naming || !symbols->sources || !symbols->owners)
 		return gt_symbols_free(symbols);
 	return symbols;
 }
@@ -58,6 +59,7 @@ struct gt_symbols *gt_symbols_free(struct gt_symbols *symbols)
 		return NULL;
 	free_stacks(symbols);
 	free(symbols->links);
+	free(symbols->owners);
 	gt_naming_free(symbols->naming);
 	gt_sources_free(symbols->sources);
 	gt_text_free(symbols->text);
@@ -108,6 +110,18 @@ static size_t choose(const struct gt_known_list *list)
 	return named < list->count || !list->count ? named : 0;
 }
 
+static bool is_user(const struct gt_known *known)
+{
+	const struct gt_frame *frame = &known->frame;
+
+	if (known->library != GT_LIBRARY_USER || frame->kind == GT_FRAME_MARKER)
+		return false;
+	/* a file but no module: torch named it, and did not say whose it is */
+	return frame->kind == GT_FRAME_PYTHON ||
+	       (*frame->file && *frame->module &&
+		gt_library_of_frame(frame->function, frame->file) == GT_LIBRARY_USER);
+}
+
 /* The Python stack for which another thread's stack works, 0 = none. */
 static uint32_t link_of(const struct gt_symbols *symbols, struct stack_key key)
 {
@@ -143,8 +157,10 @@ static struct gt_symbols_stack *make_stack(struct gt_symbols *symbols, struct st
 		stack->key = key;
 		stack->count = list.count;
 		stack->user = choose(&list);
-		for (i = 0; i < list.count; i++)
+		for (i = 0; i < list.count; i++) {
 			stack->frames[i] = list.items[i].frame;
+			stack->frames[i].user = is_user(&list.items[i]);
+		}
 		HASH_ADD(hh, symbols->stacks, key, sizeof(key), stack);
 	}
 	free(list.items);
@@ -203,6 +219,17 @@ static bool may_own(const char *path)
 	       library != GT_LIBRARY_SYSTEM;
 }
 
+/* "" = it is not the one that asked. */
+static const char *owner_name(struct gt_symbols *symbols, const struct gt_bytes *path)
+{
+	const char *base;
+
+	if (!path->length || !may_own(path->text))
+		return "";
+	base = gt_base_name(path->text);
+	return gt_text_clean(symbols->text, base, strlen(base));
+}
+
 /* Needs no look into an object file, only the modules' names. */
 const char *gt_symbols_owner(struct gt_symbols *symbols, uint32_t native)
 {
@@ -211,14 +238,12 @@ const char *gt_symbols_owner(struct gt_symbols *symbols, uint32_t native)
 
 	while (id && id < trace->node_count) {
 		const struct gt_node *node = &trace->nodes[id];
-		const struct gt_module *module =
-			&trace->modules[node->module < trace->module_count ? node->module : 0];
+		size_t module = node->module < trace->module_count ? node->module : 0;
 
-		if (module->path.length && may_own(module->path.text)) {
-			const char *base = gt_base_name(module->path.text);
-
-			return gt_text_clean(symbols->text, base, strlen(base));
-		}
+		if (!symbols->owners[module])
+			symbols->owners[module] = owner_name(symbols, &trace->modules[module].path);
+		if (*symbols->owners[module])
+			return symbols->owners[module];
 		id = node->parent < id ? node->parent : 0;
 	}
 	return "";

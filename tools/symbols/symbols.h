@@ -25,6 +25,7 @@ struct gt_frame { /* all text is valid UTF-8, never NULL, may be "" */
 	const char *module; /* path of the object file; "" for Python */
 	int line;	    /* 0 = unknown */
 	enum gt_frame_kind kind;
+	bool user; /* the user's own code; of a stack's frames */
 };
 
 struct gt_stack {
