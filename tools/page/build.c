@@ -77,16 +77,12 @@ static void add_facts(json_t *header, const struct gt_page_history *history, siz
 			    json_integer((json_int_t)(history->steps.worst - history->first_step)));
 }
 
-static int try(struct gt_page_device *device, unsigned int group, struct gt_error *err)
+static void try(struct gt_page_device *device, unsigned int group)
 {
-	int status = gt_page_rows(&device->history, group, err);
-
-	if (status)
-		return status;
+	gt_page_rows(&device->history, group);
 	gt_blob_clear(&device->blob);
 	add_facts(device->header, &device->history, device->merged);
 	device->blob = gt_page_encode(&device->history, device->header, 1);
-	return 0;
 }
 
 static void name(struct gt_page_device *device, struct gt_symbols *symbols, struct gt_paths *paths,
@@ -137,7 +133,7 @@ static bool halve(struct gt_page_history *history, unsigned int *group, uint64_t
 
 /*
  * Fewer rows, until as many changes are left as there should be room for: nearly all of a blob that
- * is too large is theirs. A try reads all events once more, so there had better be few.
+ * is too large is theirs. A try goes over all events once more, so there had better be few.
  */
 static bool thin_out(struct gt_page_device *device, unsigned int *group, uint64_t budget)
 {
@@ -152,35 +148,32 @@ static bool thin_out(struct gt_page_device *device, unsigned int *group, uint64_
 	return true;
 }
 
-/* 0 = it fits, 1 = not even with the fewest rows, or -1 with err. */
-static int fit_rows(struct gt_page_device *device, unsigned int group, uint64_t budget,
-		    struct gt_error *err)
+/* False: not even with the fewest rows. */
+static bool fit_rows(struct gt_page_device *device, unsigned int group, uint64_t budget)
 {
 	do {
-		if (try(device, group, err))
-			return -1;
+		try(device, group);
 		if (pack(device, budget))
-			return 0;
+			return true;
 	} while (thin_out(device, &group, budget));
-	return 1;
+	return false;
 }
 
-static int fit(struct gt_page_device *device, struct gt_symbols *symbols, struct gt_paths *paths,
-	       uint64_t budget, struct gt_error *err)
+static void fit(struct gt_page_device *device, struct gt_symbols *symbols, struct gt_paths *paths,
+		uint64_t budget)
 {
 	size_t spots = MOST_SPOTS;
-	int status;
+	bool fits;
 
 	name(device, symbols, paths, spots);
-	status = fit_rows(device, group_for(&device->history, MOST_SHIFTS), budget, err);
-	while (status > 0 && spots > LEAST_SPOTS) {
+	fits = fit_rows(device, group_for(&device->history, MOST_SHIFTS), budget);
+	while (!fits && spots > LEAST_SPOTS) {
 		if (device->history.shown_count < spots)
 			spots = device->history.shown_count;
 		spots /= 2;
 		name(device, symbols, paths, spots);
-		status = fit_rows(device, GT_PAGE_GROUPS - 1, budget, err);
+		fits = fit_rows(device, GT_PAGE_GROUPS - 1, budget);
 	}
-	return status < 0 ? status : 0;
 }
 
 /* They take some 16 bytes each in a page: half of a small budget. */
@@ -203,12 +196,9 @@ int gt_page_build(const struct gt_trace *trace, const struct gt_answers *answers
 
 	if (status)
 		return status;
-	status = fit(&device, symbols, paths, budget, err);
-	if (status)
-		gt_page_device_clear(&device);
-	else
-		*ret = device;
-	return status;
+	fit(&device, symbols, paths, budget);
+	*ret = device;
+	return 0;
 }
 
 void gt_page_device_clear(struct gt_page_device *device)

@@ -24,15 +24,21 @@ struct encoding {
 	int64_t before;
 };
 
-static void put(struct bytes *bytes, const void *data, size_t count)
+/* Where so many more can be put. */
+static uint8_t *more(struct bytes *bytes, size_t count)
 {
-	if (!count)
-		return;
 	if (bytes->count + count > bytes->room) {
 		bytes->room = 2 * (bytes->count + count) + 4096;
 		bytes->data = gt_xrealloc(bytes->data, bytes->room, 1);
 	}
-	memcpy(bytes->data + bytes->count, data, count);
+	return bytes->data + bytes->count;
+}
+
+static void put(struct bytes *bytes, const void *data, size_t count)
+{
+	if (!count)
+		return;
+	memcpy(more(bytes, count), data, count);
 	bytes->count += count;
 }
 
@@ -50,14 +56,12 @@ static void begin(struct encoding *encoding, const char *name)
 static void put_plain(struct encoding *encoding, int64_t value)
 {
 	uint64_t zigzag = ((uint64_t)value << 1) ^ (uint64_t)(value >> 63);
-	uint8_t text[10];
-	size_t count = 0;
+	uint8_t *to = more(&encoding->bytes, 10);
 
-	do {
-		text[count++] = (uint8_t)((zigzag & 127) | (zigzag > 127 ? 128 : 0));
-		zigzag >>= 7;
-	} while (zigzag);
-	put(&encoding->bytes, text, count);
+	for (; zigzag > 127; zigzag >>= 7)
+		*to++ = (uint8_t)(zigzag | 128);
+	*to++ = (uint8_t)zigzag;
+	encoding->bytes.count = (size_t)(to - encoding->bytes.data);
 	encoding->rows++;
 }
 

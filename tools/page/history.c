@@ -219,6 +219,20 @@ static void add_mark(struct gt_page_history *history, const struct gt_event *eve
 			(struct gt_page_mark){event->us, event->aux};
 }
 
+static void scan_used(struct scan *scan, const struct gt_event *event, int64_t change)
+{
+	struct gt_page_history *history = scan->history;
+	uint32_t spot = gt_spotter_event(scan->spotter, event);
+	size_t at = event->seq - history->lane->history_first;
+
+	history->which[at] = spot + 1;
+	history->changes[at] = change;
+	if (event->us > history->end_us && history->end_seq == UINT64_MAX)
+		history->end_seq = event->seq - 1;
+	count_spot(history, spot, change);
+	count_shift(scan, spot);
+}
+
 static void scan_event(struct scan *scan, const struct gt_event *event)
 {
 	struct gt_page_history *history = scan->history;
@@ -232,13 +246,8 @@ static void scan_event(struct scan *scan, const struct gt_event *event)
 	for (int k = 0; k < GT_TOTALS; k++)
 		if (mask & 1u << k)
 			scan->cur[k] += change;
-	if (mask & GT_MASK_IN_USE) {
-		uint32_t spot = gt_spotter_event(scan->spotter, event);
-
-		*GT_PUSH(history->which, history->which_count) = spot;
-		count_spot(history, spot, change);
-		count_shift(scan, spot);
-	}
+	if (mask & GT_MASK_IN_USE)
+		scan_used(scan, event, change);
 	history->events++;
 	finish_before(scan, event->us);
 	scan->before = (struct level){
@@ -350,6 +359,8 @@ int gt_page_scan(const struct gt_trace *trace, const struct gt_answers *answers,
 		.lane_index = lane_index,
 		.step_every = 1,
 		.lane = &trace->lanes[lane_index],
+		.end_us = trace->header.exit_us ? trace->header.exit_us - 1 : trace->last_us,
+		.end_seq = UINT64_MAX,
 	};
 	struct scan scan = {.history = &history};
 	uint64_t events = history.lane->seq + 1 - history.lane->history_first;
@@ -359,6 +370,8 @@ int gt_page_scan(const struct gt_trace *trace, const struct gt_answers *answers,
 
 	if (status)
 		return status;
+	history.which = gt_xcalloc(events, sizeof(*history.which));
+	history.changes = gt_xcalloc(events, sizeof(*history.changes));
 	scan.stride = events / slices + 1;
 	scan.pause = (trace->last_us - history.lane->history_us) / least(slices / 8, MOST_PAUSES);
 	scan.spotter = gt_spotter_new(&history);
@@ -399,5 +412,6 @@ void gt_page_history_clear(struct gt_page_history *history)
 	free(history->kept_peak);
 	free(history->start);
 	free(history->which);
+	free(history->changes);
 	*history = (struct gt_page_history){0};
 }

@@ -98,16 +98,19 @@ struct gt_page_history {
 	int64_t *start; /* by spot: what lived before the history */
 	size_t start_count;
 	int64_t start_cur[GT_TOTALS];
-	uint32_t *which; /* by event that changes what is in use: its spot */
-	size_t which_count;
+	/* By event of the history, so that rows need not read it again. */
+	uint32_t *which;  /* its spot + 1; 0 = it does not change what is in use */
+	int64_t *changes; /* of what is in use */
+	uint64_t end_us,
+		end_seq; /* the end before exit(); the last event up to it that changes that */
 };
 
 /* About so many slices, and the spots: one pass. 0, or -1 with err. */
 int gt_page_scan(const struct gt_trace *trace, const struct gt_answers *answers, size_t lane_index,
 		 size_t slices, struct gt_page_history *ret, struct gt_error *err);
 
-/* Rows: one more pass, which may be repeated. Spots must have their shown numbers. */
-int gt_page_rows(struct gt_page_history *history, unsigned int group, struct gt_error *err);
+/* Rows: may be repeated. Spots must have their shown numbers. */
+void gt_page_rows(struct gt_page_history *history, unsigned int group);
 
 void gt_chain_clear(struct gt_chain *chain);
 void gt_page_history_clear(struct gt_page_history *history);

@@ -23,6 +23,7 @@ struct filling {
 	struct gt_page_history *history;
 	struct touched touched[GT_CHAINS];
 	int64_t *bytes; /* by shown spot */
+	uint64_t next;	/* the first instant whose row is not told yet, of all chains */
 };
 
 /* ---- instants ---------------------------------------------------------------------------------- */
@@ -93,11 +94,6 @@ static int by_seq(const void *a, const void *b)
 	return x->tag < y->tag ? -1 : x->tag > y->tag;
 }
 
-static uint64_t end_us(const struct gt_trace *trace)
-{
-	return trace->header.exit_us ? trace->header.exit_us - 1 : trace->last_us;
-}
-
 /* The other refused requests: who held what then is as exact as at the failure. */
 static void add_refused(struct gt_page_history *history, const struct gt_report *failure)
 {
@@ -125,10 +121,10 @@ static void list_named(struct gt_page_history *history)
 	if (report && report->lane == lane->lane && gt_history_reaches(lane, report->seq))
 		add_instant(chain, report->seq, report->us, GT_WHEN_OOM);
 	add_refused(history, report);
-	if (history->slice_count && end_us(history->trace) >= history->slices[0].first_us)
-		add_instant(chain, UINT64_MAX, end_us(history->trace), GT_WHEN_END);
 	if (chain->count)
 		qsort(chain->instants, chain->count, sizeof(*chain->instants), by_seq);
+	if (history->slice_count && history->end_us >= history->slices[0].first_us)
+		add_instant(chain, history->end_seq, history->end_us, GT_WHEN_END);
 }
 
 /* ---- rows -------------------------------------------------------------------------------------- */
@@ -148,37 +144,42 @@ static int by_number(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
+/* Most of the spots touched hold as much as before: only the others have to be sorted. */
 static void tell_row(struct filling *filling, int kind)
 {
 	struct gt_chain *chain = &filling->history->chains[kind];
 	struct touched *touched = &filling->touched[kind];
-	size_t before = chain->shift_count;
+	size_t changed = 0;
 
-	qsort(touched->list, touched->count, sizeof(*touched->list), by_number);
-	for (size_t i = 0; i < touched->count; i++) {
+	for (size_t i = 0; i < touched->count; i++)
+		if (filling->bytes[touched->list[i]] != touched->told[touched->list[i]])
+			touched->list[changed++] = touched->list[i];
+	qsort(touched->list, changed, sizeof(*touched->list), by_number);
+	for (size_t i = 0; i < changed; i++) {
 		uint32_t spot = touched->list[i];
-		int64_t change = filling->bytes[spot] - touched->told[spot];
 
-		if (!change)
-			continue;
-		*GT_PUSH(chain->shifts, chain->shift_count) = (struct gt_shift){spot, change};
+		*GT_PUSH(chain->shifts, chain->shift_count) =
+			(struct gt_shift){spot, filling->bytes[spot] - touched->told[spot]};
 		touched->told[spot] = filling->bytes[spot];
 	}
-	chain->counts[touched->next++] = (uint32_t)(chain->shift_count - before);
+	chain->counts[touched->next++] = (uint32_t)changed;
 	touched->count = 0;
 }
 
 /* The rows of all instants before the event. */
-static void tell_before(struct filling *filling, uint64_t seq, uint64_t us)
+static void tell_before(struct filling *filling, uint64_t seq)
 {
+	if (seq <= filling->next)
+		return;
+	filling->next = UINT64_MAX;
 	for (int kind = 0; kind < GT_CHAINS; kind++) {
 		const struct gt_chain *chain = &filling->history->chains[kind];
 		size_t *next = &filling->touched[kind].next;
 
-		while (*next < chain->count && (chain->instants[*next].seq < seq ||
-						(chain->instants[*next].seq == UINT64_MAX &&
-						 chain->instants[*next].us < us)))
+		while (*next < chain->count && chain->instants[*next].seq < seq)
 			tell_row(filling, kind);
+		if (*next < chain->count && chain->instants[*next].seq < filling->next)
+			filling->next = chain->instants[*next].seq;
 	}
 }
 
@@ -191,31 +192,23 @@ static void shift(struct filling *filling, uint32_t number, int64_t change)
 		touch(&filling->touched[kind], spot);
 }
 
-static int fill(struct filling *filling, struct gt_error *err)
+static void fill(struct filling *filling)
 {
 	struct gt_page_history *history = filling->history;
-	struct gt_cursor *cursor = gt_cursor_new(history->trace, history->lane_index);
-	const struct gt_event *event = NULL;
-	size_t at = 0;
+	uint64_t first = history->lane->history_first;
 
-	err->status = 0;
 	for (size_t i = 0; i < history->start_count; i++)
 		if (history->start[i])
 			shift(filling, (uint32_t)i, history->start[i]);
-	while (at < history->which_count && (event = gt_cursor_next(cursor, err))) {
-		if (!gt_op_effect(event->op) ||
-		    !(gt_site_mask(history->lane, event->site) & GT_MASK_IN_USE))
+	for (uint64_t seq = first; seq <= history->lane->seq; seq++) {
+		if (!history->which[seq - first])
 			continue;
-		tell_before(filling, event->seq, event->us);
-		shift(filling, history->which[at++],
-		      gt_op_effect(event->op) * (int64_t)event->size);
+		tell_before(filling, seq);
+		shift(filling, history->which[seq - first] - 1, history->changes[seq - first]);
 	}
-	tell_before(filling, UINT64_MAX, UINT64_MAX);
 	for (int kind = 0; kind < GT_CHAINS; kind++)
 		while (filling->touched[kind].next < history->chains[kind].count)
 			tell_row(filling, kind);
-	gt_cursor_free(cursor);
-	return err->status ? -1 : 0;
 }
 
 static void start_chains(struct filling *filling, unsigned int group)
@@ -240,19 +233,17 @@ static void start_chains(struct filling *filling, unsigned int group)
 	filling->bytes = gt_xcalloc(spots, sizeof(*filling->bytes));
 }
 
-int gt_page_rows(struct gt_page_history *history, unsigned int group, struct gt_error *err)
+void gt_page_rows(struct gt_page_history *history, unsigned int group)
 {
 	struct filling filling = {.history = history};
-	int status;
 
 	history->group = group;
 	start_chains(&filling, group);
-	status = fill(&filling, err);
+	fill(&filling);
 	for (int kind = 0; kind < GT_CHAINS; kind++) {
 		free(filling.touched[kind].list);
 		free(filling.touched[kind].stamps);
 		free(filling.touched[kind].told);
 	}
 	free(filling.bytes);
-	return status;
 }
