@@ -3,7 +3,7 @@
  * CSV as of RFC 4180: a row per block, with its life, its line and its category. Spreadsheets run a
  * text that begins like a formula, so such a text gets a ' in front. Called from the table.
  */
-#include <inttypes.h>
+#define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
 #include "export/lives.h"
@@ -12,6 +12,7 @@
 
 struct csv {
 	FILE *file;
+	char place[40]; /* pid and device, as each row of it begins */
 	struct gt_lines lines;
 };
 
@@ -29,21 +30,32 @@ static void put_text(FILE *file, const char *text)
 	free(safe);
 }
 
+/* With zeros in front up to so many digits. A row has ten numbers: printf would take half of its time. */
+static void put_digits(FILE *file, uint64_t number, size_t least)
+{
+	char text[20];
+	size_t at = sizeof(text);
+
+	for (; number || sizeof(text) - at < least; number /= 10)
+		text[--at] = (char)('0' + number % 10);
+	fwrite_unlocked(text + at, 1, sizeof(text) - at, file);
+}
+
 /* Nothing for what is not known. */
 static void put_number(FILE *file, uint64_t number, bool known)
 {
+	putc_unlocked(',', file);
 	if (known)
-		fprintf(file, ",%" PRIu64, number);
-	else
-		putc(',', file);
+		put_digits(file, number, 1);
 }
 
 static void put_seconds(FILE *file, uint64_t us, bool known)
 {
-	if (known)
-		fprintf(file, ",%" PRIu64 ".%06" PRIu64, us / 1000000, us % 1000000);
-	else
-		putc(',', file);
+	put_number(file, us / 1000000, known);
+	if (!known)
+		return;
+	putc_unlocked('.', file);
+	put_digits(file, us % 1000000, 6);
 }
 
 static void put_row(void *ctx, const struct gt_export_place *place, const struct gt_lived *lived)
@@ -53,8 +65,9 @@ static void put_row(void *ctx, const struct gt_export_place *place, const struct
 	struct csv *csv = ctx;
 	FILE *file = csv->file;
 
-	fprintf(file, "%u,%d,%" PRIu64 ",%" PRIu64, place->trace->header.pid, place->lane->device,
-		block->addr, block->size);
+	fputs_unlocked(csv->place, file);
+	put_number(file, block->addr, true);
+	put_number(file, block->size, true);
 	put_number(file, lived->from, lived->from);
 	put_number(file, lived->to, lived->to);
 	put_seconds(file, lived->from_us, true);
@@ -66,7 +79,7 @@ static void put_row(void *ctx, const struct gt_export_place *place, const struct
 	put_text(file, lived->life ? gt_category_name(lived->life->category) : "");
 	put_text(file, gt_symbols_owner(place->symbols, site->native));
 	put_text(file, gt_line_of(&csv->lines, place, lived->named));
-	fputs("\r\n", file);
+	fputs_unlocked("\r\n", file);
 }
 
 int gt_export_csv(const struct gt_export *export, struct gt_error *err)
@@ -77,8 +90,13 @@ int gt_export_csv(const struct gt_export *export, struct gt_error *err)
 	fputs("pid,device,address,bytes,from_event,to_event,from_seconds,to_seconds,stream,in_use,"
 	      "reserved,level,category,owner,line\r\n",
 	      export->file);
-	for (size_t p = 0; !rc && p < export->count; p++)
-		rc = gt_lives(&export->places[p], put_row, &csv, err);
+	for (size_t p = 0; !rc && p < export->count; p++) {
+		const struct gt_export_place *place = &export->places[p];
+
+		snprintf(csv.place, sizeof(csv.place), "%u,%d", place->trace->header.pid,
+			 place->lane->device);
+		rc = gt_lives(place, put_row, &csv, err);
+	}
 	gt_lines_clear(&csv.lines);
 	return rc;
 }
