@@ -7,7 +7,7 @@ ALL  += $(O)/gputrace
 TOOLS_PKGS   := libzstd libdw libelf jansson zlib sqlite3 ncursesw
 TOOLS_HEADERS = $(shell pkg-config --cflags $(TOOLS_PKGS) 2>/dev/null)
 TOOLS_CFLAGS  = -Itools $(TOOLS_HEADERS)
-TOOLS_LIBS    = $(shell pkg-config --libs $(TOOLS_PKGS)) -liberty -lm -ldl
+TOOLS_LIBS    = $(shell pkg-config --libs $(TOOLS_PKGS)) -liberty -lm -ldl -pthread
 
 TOOLS_SRC := $(sort $(wildcard tools/*.c tools/*/*.c))
 TOOLS_OBJ := $(TOOLS_SRC:%.c=$(O)/%.o)

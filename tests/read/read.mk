@@ -12,9 +12,10 @@ READ_HELP := $(addprefix $(READ)/,writer.o model.o swallow.o follow.o)
 READ_LIB := $(patsubst tools/%.c,$(READ)/%.o,$(wildcard tools/read/*.c))
 
 .PHONY: check-read
-check-read: $(READ_TESTS) $(READ)/follow_test $(READ)/record $(READ)/mktrace $(READ)/fuzz_replay all
+check-read: $(READ_TESTS) $(READ)/ahead_test $(READ)/follow_test $(READ)/record $(READ)/mktrace $(READ)/fuzz_replay all
 	$(Q)status=0; \
 	for t in $(READ_TESTS); do $$t --tap --quiet || status=1; done; \
+	$(READ)/ahead_test || status=1; \
 	$(READ)/follow_test $(READ)/record || status=1; \
 	$(READ)/fuzz_replay trace tests/fuzz/corpus/trace/* || status=1; \
 	tests/read/files_test.py $(O) || status=1; \
@@ -31,9 +32,18 @@ $(READ)/read/%.o: tools/read/%.c $(TOOLS_STAMP)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(READ_CC) -c -o $@ $<
 
-$(READ_TESTS) $(READ)/follow_test $(READ)/mktrace: $(READ)/%: $(READ)/%.o $(READ_HELP) $(READ_LIB)
+$(READ_TESTS) $(READ)/ahead_test $(READ)/follow_test $(READ)/mktrace: $(READ)/%: $(READ)/%.o $(READ_HELP) $(READ_LIB)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(READ_SAN) -o $@ $^ -lzstd $(if $(findstring _test,$*),-lcriterion)
+	$(Q)$(CC) $(READ_SAN) -o $@ $^ -lzstd -pthread $(if $(findstring _test,$*),-lcriterion)
+
+# Half a minute. Fences of traces that grow are no business of it: those are read on one core.
+.PHONY: check-races
+check-races: $(READ)/ahead_races
+	$(READ)/ahead_races
+$(READ)/ahead_races: tests/read/ahead_test.c tests/read/writer.c $(wildcard tools/read/*.c)
+	$(call say,CC,$@)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS_ALL) -O1 -fsanitize=thread -Wno-tsan -Itools -o $@ $^ -lzstd -pthread
 
 # The recorder itself, without a program under it.
 $(READ)/record: tests/read/record.c tests/recorder/fake.c $(RECORDER_SRC)
@@ -43,7 +53,7 @@ $(READ)/record: tests/read/record.c tests/recorder/fake.c $(RECORDER_SRC)
 
 $(READ)/fuzz_replay: tests/fuzz/trace.c tests/fuzz/replay.c $(READ)/swallow.o $(READ)/follow.o $(READ_LIB)
 	$(call say,CC,$@)
-	$(Q)$(READ_CC) -o $@ $^ -lzstd
+	$(Q)$(READ_CC) -o $@ $^ -lzstd -pthread
 
 # make fuzz-trace TIME=60: new inputs go to $(O)/fuzz/trace, what crashes to the same place.
 .PHONY: fuzz-trace
@@ -57,6 +67,6 @@ $(READ)/fuzz_trace: tests/fuzz/trace.c tests/read/swallow.c tests/read/follow.c 
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)clang -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
-		-DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION -Iinclude -Itools -o $@ $(filter %.c,$^) -lzstd
+		-DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION -Iinclude -Itools -o $@ $(filter %.c,$^) -lzstd -pthread
 
 -include $(wildcard $(READ)/*.d $(READ)/read/*.d)

@@ -3,14 +3,17 @@
  * A walk over the history of one lane in either direction. The position is a sequence number; the
  * event of a number lies in the chunk that is decoded now, in another chunk of the extent that is
  * decompressed now, in another extent, or in what was staging. Walking in either direction touches
- * each chunk once and each extent once; nothing else is kept.
+ * each chunk once and each extent once; nothing else is kept. A long walk is cut into units, which
+ * ahead.c may decode on other cores.
  */
 #include <stdlib.h>
 #include <string.h>
 #include "read/progress.h"
 #include "read/reader.h"
 
-#define WINDOW (1ull << 17) /* events of 64 bytes; more than a chunk and what it may refer to */
+#define WINDOW	  (1ull << 17) /* events of 88 bytes; more than a chunk and what it may refer to */
+#define UNIT	  (3ull << 16) /* with what it refers to 23 MB; most extents are one */
+#define ROOM_MOST (UNIT + GT_BACK_MAX + 2 * GT_MAX_CHUNK_EVENTS)
 _Static_assert(WINDOW > GT_MAX_CHUNK_EVENTS + GT_BACK_MAX, "a chunk beside what it refers to");
 
 void gt_cursor_init(struct gt_cursor *c, const struct gt_source *source,
@@ -27,12 +30,13 @@ void gt_cursor_release(struct gt_cursor *c)
 	gt_zstd_frame_free(&c->frame);
 	free(c->window.events);
 	free(c->scratch);
+	c->ahead = gt_ahead_stop(c->ahead);
 }
 
 /* The event if it is decoded now, as nearly all are. */
 static inline const struct gt_event *at_hand(const struct gt_cursor *c, uint64_t seq)
 {
-	const struct gt_window *w = &c->window;
+	const struct gt_window *w = &c->hand;
 
 	return seq - w->whole < w->to - w->whole ? gt_window_at(w, seq) : NULL;
 }
@@ -83,16 +87,12 @@ static int make_scratch(struct gt_cursor *c, size_t count)
 	return 0;
 }
 
-/* Room in the window for the events of the extent, up to a number that makes walks backward quick. */
-static int make_window(struct gt_cursor *c, const struct gt_chunk_at *chunk)
+/* Room for so many events, at most ROOM_MOST. */
+static int make_window(struct gt_cursor *c, uint64_t events)
 {
-	const struct gt_chunk_at *last = &c->frame.chunks[c->frame.chunk_count - 1];
-	uint64_t all = last->first_seq + last->events - c->frame.chunks[0].first_seq;
 	size_t capacity = c->window.capacity ? c->window.capacity : 1;
 
-	if (c->source->live) /* the extent may grow */
-		all = WINDOW;
-	while (capacity < WINDOW && (capacity < all || capacity < chunk->events))
+	while (capacity < events)
 		capacity *= 2;
 	if (capacity == c->window.capacity)
 		return 0;
@@ -103,6 +103,17 @@ static int make_window(struct gt_cursor *c, const struct gt_chunk_at *chunk)
 		return -1;
 	c->window.capacity = capacity;
 	return 0;
+}
+
+/* For the events of the extent, up to a number that makes walks backward quick. */
+static uint64_t room_for(const struct gt_cursor *c, const struct gt_chunk_at *chunk)
+{
+	const struct gt_chunk_at *last = &c->frame.chunks[c->frame.chunk_count - 1];
+	uint64_t all = last->first_seq + last->events - c->frame.chunks[0].first_seq;
+
+	if (c->source->live || all > WINDOW) /* a live extent may grow */
+		return WINDOW;
+	return all < chunk->events ? chunk->events : all;
 }
 
 static void empty(struct gt_window *w, uint64_t seq)
@@ -137,52 +148,133 @@ static bool has_before(const struct gt_window *w, const struct gt_zstd_frame *fr
 	       (w->from + GT_BACK_MAX <= w->to || w->from <= frame->chunks[0].first_seq);
 }
 
+/* The chunk to begin with so that so many events before a chunk are there, if the extent has them. */
+static const struct gt_chunk_at *start_before(const struct gt_zstd_frame *frame,
+					      const struct gt_chunk_at *chunk, uint64_t before)
+{
+	const struct gt_chunk_at *start = chunk;
+
+	while (start > frame->chunks && start->first_seq + before > chunk->first_seq &&
+	       start[-1].first_seq + start[-1].events == start->first_seq)
+		start--;
+	return start;
+}
+
+/* Empties the window for a chunk and those before it from a start on. */
+static void begin(struct gt_window *w, const struct gt_chunk_at *start,
+		  const struct gt_chunk_at *chunk)
+{
+	empty(w, start->first_seq);
+	if (chunk->first_seq - start->first_seq >= GT_BACK_MAX)
+		w->whole += GT_BACK_MAX;
+}
+
 /*
- * Empties the window; the chunk to begin with so that all is there that this one refers to. A walk
- * backward, which comes to what is just before the window, fills all of it at once: then that
- * happens once in many chunks.
+ * All must be there that this chunk refers to. A walk backward, which comes to what is just before
+ * the window, fills all of it at once: then that happens once in many chunks.
  */
 static const struct gt_chunk_at *begin_before(struct gt_cursor *c, const struct gt_chunk_at *chunk)
 {
 	struct gt_window *w = &c->window;
-	const struct gt_chunk_at *start = chunk;
 	uint64_t end = chunk->first_seq + chunk->events, before = GT_BACK_MAX;
+	const struct gt_chunk_at *start;
 
 	if (w->whole > chunk->first_seq && w->whole <= end)
 		before = WINDOW - chunk->events;
-	while (start > c->frame.chunks && start->first_seq + before > chunk->first_seq &&
-	       start[-1].first_seq + start[-1].events == start->first_seq)
-		start--;
-	empty(w, start->first_seq);
-	if (chunk->first_seq - start->first_seq >= GT_BACK_MAX)
-		w->whole += GT_BACK_MAX;
+	start = start_before(&c->frame, chunk, before);
+	begin(w, start, chunk);
 	return start;
 }
 
-/* Walks reach here once per chunk, and the frame once per extent. */
 static int load_chunk(struct gt_cursor *c, uint64_t seq, struct gt_error *err)
 {
-	const struct gt_stretch *stretch = stretch_of(c->history, seq);
+	const struct gt_extent *extent = &c->history->stretches[c->unit.stretch].extent;
 	const struct gt_chunk_at *chunk, *next;
-	int rc;
+	int rc = gt_zstd_frame_load(&c->frame, c->source, extent, err);
 
-	if (!stretch)
-		return gt_fail(err, c->source->path, "event %llu is not in the history",
-			       (unsigned long long)seq);
-	if (c->frame.offset != stretch->extent.offset)
-		gt_progress_add(c->source->path, stretch->extent.used);
-	rc = gt_zstd_frame_load(&c->frame, c->source, &stretch->extent, err);
 	if (rc)
 		return rc;
 	chunk = chunk_of(&c->frame, seq);
 	if (!chunk)
-		return gt_damaged(err, c->source->path, stretch->extent.offset,
+		return gt_damaged(err, c->source->path, extent->offset,
 				  "event %llu is not where it must be", (unsigned long long)seq);
-	if (make_window(c, chunk))
+	if (make_window(c, room_for(c, chunk)))
 		return gt_fail_memory(err, c->source->path);
 	next = has_before(&c->window, &c->frame, chunk) ? chunk : begin_before(c, chunk);
 	for (; !rc && next <= chunk; next++)
 		rc = decode_chunk(c, next, err);
+	return rc;
+}
+
+/* ---- units, which others may decode ---------------------------------------------------------- */
+
+bool gt_unit_of(const struct gt_history *history, uint64_t seq, struct gt_unit *ret)
+{
+	const struct gt_stretch *s = stretch_of(history, seq);
+	uint64_t all, each;
+
+	if (!s)
+		return false;
+	all = s->last_seq - s->first_seq + 1;
+	each = (all - 1) / ((all - 1) / UNIT + 1) + 1;
+	ret->stretch = (size_t)(s - history->stretches);
+	ret->from = seq - (seq - s->first_seq) % each;
+	ret->to = s->last_seq - ret->from < each ? s->last_seq + 1 : ret->from + each;
+	return true;
+}
+
+/* Whoever wants to know what is wrong with a unit decodes it chunk by chunk. */
+int gt_cursor_fill(struct gt_cursor *c, const struct gt_unit *unit)
+{
+	const struct gt_extent *extent = &c->history->stretches[unit->stretch].extent;
+	const struct gt_chunk_at *start, *chunk, *last;
+	uint64_t room = 0;
+	int rc = gt_zstd_frame_load(&c->frame, c->source, extent, NULL);
+
+	if (rc)
+		return rc;
+	chunk = chunk_of(&c->frame, unit->from);
+	last = chunk_of(&c->frame, unit->to - 1);
+	if (!chunk || !last)
+		return -1;
+	start = start_before(&c->frame, chunk, GT_BACK_MAX);
+	for (const struct gt_chunk_at *at = start; at <= last; at++)
+		room += at->events;
+	if (room > ROOM_MOST || make_window(c, room))
+		return -1;
+	begin(&c->window, start, chunk);
+	for (; !rc && start <= last; start++)
+		rc = decode_chunk(c, start, NULL);
+	return rc;
+}
+
+/* From the second unit in one direction on, a walk is taken for a long one. */
+static void come_to(struct gt_cursor *c, const struct gt_unit *unit, uint64_t seq)
+{
+	int direction = unit->from == c->unit.to ? 1 : unit->to == c->unit.from ? -1 : 0;
+
+	if (!c->unit.to || unit->stretch != c->unit.stretch)
+		gt_progress_add(c->source->path, c->history->stretches[unit->stretch].extent.used);
+	c->unit = *unit;
+	if (direction && !c->ahead && !c->source->live)
+		c->ahead = gt_ahead_start(c, seq, direction);
+}
+
+/* Walks reach here once per chunk, or once per unit. */
+static int load(struct gt_cursor *c, uint64_t seq, struct gt_error *err)
+{
+	struct gt_unit unit;
+	int rc;
+
+	if (!gt_unit_of(c->history, seq, &unit))
+		return gt_fail(err, c->source->path, "event %llu is not in the history",
+			       (unsigned long long)seq);
+	come_to(c, &unit, seq);
+	if (c->ahead && !gt_ahead_get(c->ahead, seq, &c->hand))
+		return 0;
+	c->ahead = gt_ahead_stop(c->ahead);
+	rc = load_chunk(c, seq, err);
+	c->hand = c->window;
 	return rc;
 }
 
@@ -204,11 +296,11 @@ int gt_cursor_at(struct gt_cursor *c, uint64_t seq, const struct gt_event **ret,
 		return 0;
 	}
 	if (!at_hand(c, seq)) {
-		rc = load_chunk(c, seq, err);
+		rc = load(c, seq, err);
 		if (rc)
 			return rc;
 	}
-	*ret = gt_window_at(&c->window, seq);
+	*ret = gt_window_at(&c->hand, seq);
 	return 0;
 }
 

@@ -6,6 +6,7 @@
  *   extents.c  the list of extents                                alive.c    is the writer running?
  *   columns.c  raw bytes of a chunk -> events                     frame.c    extent -> chunks
  *   history.c  a lane's sealed chunks and its staging             cursor.c   walk over one, merge.c
+ *   ahead.c    decodes for a walk on the other cores
  *   defs.c     definitions                                        lanes.c    snapshot of a lane
  *   replay.c   snapshot -> state after one event                  trace.c    gt_trace_open
  *   look.c     totals of a running process                        check.c    derived against stored
@@ -164,12 +165,24 @@ void gt_history_free(struct gt_history *history);
 
 /* ---- cursor.c ------------------------------------------------------------------------------- */
 
+struct gt_unit { /* of a history: events from <= q < to of a stretch, which are decoded at once */
+	size_t stretch;
+	uint64_t from, to;
+};
+static inline bool gt_unit_has(const struct gt_unit *unit, uint64_t seq)
+{
+	return seq >= unit->from && seq < unit->to;
+}
+
 struct gt_cursor {
 	const struct gt_source *source;
 	const struct gt_history *history;
 	struct gt_limits limits;
 	const struct gt_lane_added *added; /* NULL = nothing */
-	uint64_t position; /* sequence of what gt_cursor_next gives; 0 = at neither end yet */
+	uint64_t position;	/* sequence of what gt_cursor_next gives; 0 = at neither end yet */
+	struct gt_window hand;	/* out of which events are given: window, or one of ahead's */
+	struct gt_unit unit;	/* where the walk is */
+	struct gt_ahead *ahead; /* NULL = none */
 	struct gt_zstd_frame frame;
 	struct gt_window window; /* of the frame */
 	uint64_t *scratch;
@@ -181,6 +194,18 @@ void gt_cursor_release(struct gt_cursor *cursor);
 /* The event of a sequence in the history: 0, GT_RECYCLED, -1. */
 int gt_cursor_at(struct gt_cursor *cursor, uint64_t seq, const struct gt_event **ret,
 		 struct gt_error *err);
+/* The unit of a sequence; false: it is in no chunk. */
+bool gt_unit_of(const struct gt_history *history, uint64_t seq, struct gt_unit *ret);
+/* All of a unit into the window: 0, or whatever else: not to be had at once. */
+int gt_cursor_fill(struct gt_cursor *cursor, const struct gt_unit *unit);
+
+/* ---- ahead.c -------------------------------------------------------------------------------- */
+
+/* Units from that of seq on, direction 1 or -1, as this cursor decodes them. NULL: does not pay. */
+struct gt_ahead *gt_ahead_start(const struct gt_cursor *like, uint64_t seq, int direction);
+/* The next unit, until the next call. -1: it is not that of seq, or cannot be had. */
+int gt_ahead_get(struct gt_ahead *ahead, uint64_t seq, struct gt_window *ret);
+struct gt_ahead *gt_ahead_stop(struct gt_ahead *ahead); /* accepts NULL, returns NULL */
 
 /* ---- defs.c --------------------------------------------------------------------------------- */
 

@@ -229,7 +229,7 @@ const struct gt_bytes *gt_trace_info(const struct gt_trace *trace, const char *k
 /*
  * A walk over the history of one lane: gt_cursor_next from history_first forward, or gt_cursor_prev
  * from the last event backward. NULL at the end; err (may be NULL) tells damage from the end. The
- * event is valid until the next call. One extent is held decoded at a time.
+ * event is valid until the next call. One extent is held decoded at a time, or a few: see ahead.c.
  */
 struct gt_cursor *gt_cursor_new(const struct gt_trace *trace, size_t lane_index);
 struct gt_cursor *gt_cursor_free(struct gt_cursor *cursor);
