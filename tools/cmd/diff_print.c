@@ -16,7 +16,7 @@
 
 static const struct gt_row *newer(const struct gt_diff_row *row)
 {
-	return row->b ? row->b : row->a;
+	return row->a && !row->b ? row->a : row->b;
 }
 
 static const struct gt_label *label_of(const struct gt_diff_row *row)
@@ -196,9 +196,9 @@ static void add_row(struct gt_table *table, unsigned int part_of, unsigned int s
 static char *row_name(const struct gt_out *out, const struct gt_diff_row *row)
 {
 	const char *name = out->terminal ? label_of(row)->text : label_of(row)->full;
-	const char *old = row->a ? row->a->label.text : NULL;
+	const char *old = row->a && row->loosened ? row->a->label.text : NULL;
 
-	if (!row->loosened || !strcmp(old, label_of(row)->text))
+	if (!old || !strcmp(old, label_of(row)->text))
 		return gt_xstrdup(name);
 	return gt_xasprintf("%s (A: %s)", name, old);
 }

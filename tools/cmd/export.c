@@ -96,10 +96,6 @@ static int check(const struct gt_args *args, const struct gt_export_format *form
 	const char *output = args->output ? args->output : "-";
 	size_t length = strlen(output), suffix = strlen(GT_SUFFIX);
 
-	if (!format)
-		return gt_message(GT_EXIT_USAGE, "export: --format %s: %s",
-				  args->exported ? args->exported : "is missing",
-				  &gt_export_names[1]);
 	if (length >= suffix && !strcmp(output + length - suffix, GT_SUFFIX))
 		return gt_message(GT_EXIT_USAGE, "%s: would replace a trace", output);
 	if (!(format->flags & GT_EXPORT_MOMENT) && (args->at_set || gt_part_asked(args)))
@@ -157,8 +153,13 @@ int gt_cmd_export(struct gt_args *args)
 		args->exported ? gt_export_find(args->exported) : NULL;
 	struct gt_session session;
 	struct gt_places places;
-	int status = check(args, format);
+	int status;
 
+	if (!format)
+		return gt_message(GT_EXIT_USAGE, "export: --format %s: %s",
+				  args->exported ? args->exported : "is missing",
+				  &gt_export_names[1]);
+	status = check(args, format);
 	if (!status)
 		status = gt_session_open(args, &session);
 	if (status)
