@@ -93,6 +93,7 @@ static int read_points(const struct gt_args *args, struct gt_session *session,
 	struct gt_places places = gt_places_of(args, session);
 	int status = gt_check_places(args, &places);
 
+	view->points = gt_xcalloc(session->count, sizeof(*view->points));
 	for (size_t i = 0; i < session->count && !status; i++) {
 		struct gt_places own = {.session = session};
 		const struct gt_place *tightest;
@@ -101,8 +102,7 @@ static int read_points(const struct gt_args *args, struct gt_session *session,
 			if (places.places[p].input == &session->inputs[i])
 				*GT_PUSH(own.places, own.count) = places.places[p];
 		tightest = gt_tightest(&own, GT_TOTAL_IN_USE);
-		*GT_PUSH(view->points, view->count) =
-			(struct gt_plan_point){.path = session->paths[i]};
+		view->points[view->count++].path = session->paths[i];
 		if (tightest)
 			status = read_point(tightest, &view->points[i]);
 		else
