@@ -431,19 +431,17 @@ static int put_place(struct db *db, const struct gt_export *export,
 
 static int put_all(struct db *db, const struct gt_export *export, struct gt_error *err)
 {
-	const struct gt_trace *last = NULL;
 	int rc = 0;
 
 	for (size_t p = 0; !rc && !db->rc && p < export->count; p++) {
 		const struct gt_export_place *place = &export->places[p];
 
-		if (place->trace != last) {
-			last = place->trace;
+		if (!p || place->trace != place[-1].trace) {
 			db->process++;
-			put_process(db, last);
-			rc = put_ranges(db, last, err);
+			put_process(db, place->trace);
+			rc = put_ranges(db, place->trace, err);
 			if (!rc)
-				rc = gt_raws_process(&db->raws, db->process, export, last,
+				rc = gt_raws_process(&db->raws, db->process, export, place->trace,
 						     place->symbols, err);
 		}
 		if (!rc)

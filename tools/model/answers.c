@@ -283,9 +283,9 @@ static void add_sites(const struct gt_answers *answers, struct gt_state *state)
 		struct gt_hold *hold = &state->holds[i];
 
 		hold->category = GT_CATEGORY_UNKNOWN;
-		for (uint8_t c = 1; c < GT_CATEGORIES; c++)
+		for (unsigned int c = 1; c < GT_CATEGORIES; c++)
 			if (bytes[hold->site][c] > bytes[hold->site][hold->category])
-				hold->category = c;
+				hold->category = (uint8_t)c;
 	}
 	free(bytes);
 }

@@ -146,8 +146,10 @@ static int by_number(const void *a, const void *b)
 
 static double median(int64_t *values, size_t count)
 {
+	const size_t below = (count - 1) / 2, above = count / 2;
+
 	qsort(values, count, sizeof(*values), by_number);
-	return ((double)values[(count - 1) / 2] + (double)values[count / 2]) / 2;
+	return ((double)values[below] + (double)values[above]) / 2;
 }
 
 struct rises { /* of a series, after the steps left out */

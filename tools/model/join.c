@@ -98,7 +98,10 @@ static void end(struct side *side, const struct gt_event *event)
 {
 	const bool told = event->op == GT_OP_FREE &&
 			  !(side->trace->snapshot && event->aux == GT_FREE_EARLIER);
-	struct alive *alive = gt_keyed_find(&side->alive, GT_KEY(event->addr, event->space));
+	/* Before the first life there is none to end. */
+	struct alive *alive =
+		!side->life_count ? NULL
+				  : gt_keyed_find(&side->alive, GT_KEY(event->addr, event->space));
 
 	if (!alive)
 		return;
