@@ -286,9 +286,11 @@ static int copy_sites(struct gt_image *image, const struct gt_source *source,
 {
 	const struct gt_extent **sorted = calloc(list->count + 1, sizeof(*sorted));
 	size_t count = 0;
-	int rc = sorted ? 0 : gt_fail_memory(err, source->path);
+	int rc = 0;
 
-	for (size_t i = 0; !rc && i < list->count; i++) {
+	if (!sorted)
+		return gt_fail_memory(err, source->path);
+	for (size_t i = 0; i < list->count; i++) {
 		if (list->at[i].kind == GT_EXTENT_SITES && list->at[i].lane == image->extent.lane)
 			sorted[count++] = &list->at[i];
 	}
