@@ -22,7 +22,7 @@ fuzz-pickle: $(O)/tests/pickle/fuzz_pickle
 	$(O)/tests/pickle/fuzz_pickle -max_total_time=$(or $(TIME),60) -max_len=20000 -timeout=20 \
 		-rss_limit_mb=2000 -artifact_prefix=$(O)/fuzz/ $(O)/fuzz/pickle tests/fuzz/corpus/pickle
 
-$(O)/tests/pickle/fuzz_pickle: tests/fuzz/pickle.c $(wildcard tools/torch/*.c tools/read/*.c)
+$(O)/tests/pickle/fuzz_pickle: tests/fuzz/pickle.c $(wildcard tools/torch/*.c tools/sqlite/*.c tools/read/*.c)
 	$(call say,CLANG,$@)
 	$(Q)mkdir -p $(@D)
 	$(Q)clang -std=gnu11 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
