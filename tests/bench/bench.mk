@@ -1,7 +1,7 @@
 # Figures: prints "name value unit target ok|missed", see tests/bench/run; FIGURES="hook pair" takes some.
 
 BENCH_HOOK := $(O)/bench/hook
-BENCH_PROGRAMS := $(BENCH_HOOK) $(O)/bench/pause $(O)/bench/wakes
+BENCH_PROGRAMS := $(BENCH_HOOK) $(O)/bench/pause $(O)/bench/slices $(O)/bench/wakes
 BENCH_PATTERNS := $(O)/bench/pattern-cuda.so $(O)/bench/pattern-heap.so
 BENCH_STACKS := $(O)/stacks/bench $(O)/stacks/torch_check.so $(O)/tests/python/pylib.so
 BENCH_DRIVER := $(O)/bench/driver/libcuda.so.1

@@ -1,63 +1,69 @@
 # SPDX-License-Identifier: MIT
 """Figures of gputrace live: does a recorded program notice that it is looked at?
 
+One run, in which live is stopped and let go on in turn every half second: two runs differ by more than the limit.
 Beside the ratio stands that of a control: a process that wakes as often and computes as long as live did, and
 touches nothing. What the program loses beside both it loses to the machine; only the rest is the reading.
 """
 import os
+import signal
 import statistics
 import subprocess
 import tempfile
+import time
 
-from measure import OUT, QUICK, ROUNDS, TOOL, TRACED, Traced, bench, figure
+from measure import OUT, QUICK, TOOL, TRACED, Traced, bench, figure
 
-
-def end_of(neighbour):
-    """Looks that it printed, and its seconds of processor time per look."""
-    looks = neighbour.stdout.read().count(b"bytes_per_second")
-    usage = os.wait4(neighbour.pid, 0)[2]
-    neighbour.returncode = 0
-    if looks < 3:
-        raise RuntimeError("live did not look at the program")
-    return (usage.ru_utime + usage.ru_stime) / looks
+TURN = 0.5  # seconds with, and as many without
+SECONDS = 20 if QUICK else 60
 
 
-def pairs_of(command, beside=None):
-    """ns per pair of one run; beside: its process id -> the command of a neighbour on the other core, started too."""
-    with tempfile.TemporaryDirectory() as where:
-        program = subprocess.Popen(["taskset", "-c", "0", *command], env=Traced(TRACED).environment(where), text=True,
-                                   stdout=subprocess.PIPE)
-        neighbour = beside and subprocess.Popen(["taskset", "-c", "1", *beside(program.pid)], stdout=subprocess.PIPE)
-        printed = program.communicate(timeout=600)[0]
+def take_turns(program, neighbour):
+    """When each turn began; the neighbour runs in those of even number."""
+    turns = [time.monotonic()]
+    while program.poll() is None:
+        time.sleep(TURN)
+        os.kill(neighbour.pid, signal.SIGCONT if len(turns) % 2 == 0 else signal.SIGSTOP)
+        turns.append(time.monotonic())
+    os.kill(neighbour.pid, signal.SIGCONT)
+    return turns
+
+
+def ratios(printed, turns):
+    """Of each turn beside the neighbour to the one after it, by the slices that lie in them."""
+    slices = [[float(word) for word in line.split()] for line in printed.splitlines()]
+    of = [[ns for began, ns in slices if begin + 0.02 <= began / 1e9 < end - 0.02]
+          for begin, end in zip(turns, turns[1:])]
+    pairs = [(a, b) for a, b in zip(of[0::2], of[1::2]) if len(a) > 20 and len(b) > 20]
+    return [statistics.mean(a) / statistics.mean(b) for a, b in pairs]
+
+
+def beside(neighbour_of):
+    """The ratios, how often the neighbour looked, and its seconds of processor time."""
+    command = bench("slices", "2000", "8", "1000", str(SECONDS))
+    with tempfile.TemporaryDirectory() as where, open(where + "/looks", "wb+") as looks, \
+            open(where + "/slices", "w+") as slices:
+        program = subprocess.Popen(["taskset", "-c", "0", *command], env=Traced(TRACED).environment(where),
+                                   stdout=slices)
+        neighbour = subprocess.Popen(["taskset", "-c", "1", *neighbour_of(program.pid)], stdout=looks)
+        turns = take_turns(program, neighbour)
         if program.returncode:
             raise RuntimeError("%s: exit %d" % (" ".join(command), program.returncode))
-    return float(printed), neighbour
-
-
-def run_of(command, kind, seconds):
-    """ns per pair of one run, and the seconds of processor time per wake of whoever was beside it last."""
-    neighbours = {
-        "alone": None,
-        "live": lambda pid: [TOOL, "live", "--format", "json", "--interval", "100ms", str(pid)],
-        "control": lambda pid: [os.path.join(OUT, "bench/wakes"), "%d" % (seconds * 1e6)],
-    }
-    ns, neighbour = pairs_of(command, neighbours[kind])
-    if kind == "control":
-        neighbour.kill()
-        neighbour.communicate()
-    return ns, end_of(neighbour) if kind == "live" else seconds
+        os.kill(neighbour.pid, signal.SIGTERM)  # live has ended by itself, but is not reaped yet
+        usage = os.wait4(neighbour.pid, 0)[2]
+        neighbour.returncode = 0
+        looks.seek(0)
+        slices.seek(0)
+        return ratios(slices.read(), turns), looks.read().count(b"bytes_per_second"), usage.ru_utime + usage.ru_stime
 
 
 def look_group():
-    """Pairs of a recorded program looked at, alone and beside the control, in turn: medians of the rounds' ratios."""
-    command = bench("hook", "100000" if QUICK else "400000", "8", "1000", "9")
-    rounds, used, seconds = [], [], 0
-    for i in range(3 * ROUNDS):  # the limit is less than what one run differs from the next
-        got = {}
-        for kind in ("live", "alone", "control")[::-1 if i % 2 else 1]:
-            got[kind], seconds = run_of(command, kind, seconds)
-        rounds.append(got)
-        used.append(seconds)
-    figure("live.pair_ratio", statistics.median(got["live"] / got["alone"] for got in rounds), "ratio", 1.02)
-    figure("live.control_ratio", statistics.median(got["control"] / got["alone"] for got in rounds), "ratio")
-    figure("live.ms_per_look", statistics.median(used) * 1000, "ms")
+    """Pairs of a recorded program with live and without, then with the control and without: medians."""
+    live = [TOOL, "live", "--format", "json", "--interval", "100ms"]
+    got, looks, seconds = beside(lambda pid: [*live, str(pid)])
+    if looks < SECONDS:  # five in each second with it, but for the first
+        raise RuntimeError("live looked only %d times" % looks)
+    control, _, _ = beside(lambda pid: [os.path.join(OUT, "bench/wakes"), "%d" % (seconds / looks * 1e6)])
+    figure("live.pair_ratio", statistics.median(got), "ratio", 1.02)
+    figure("live.control_ratio", statistics.median(control), "ratio")
+    figure("live.ms_per_look", seconds / looks * 1000, "ms")
