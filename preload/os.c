@@ -9,7 +9,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -44,6 +43,17 @@ void gt_lock_wait(struct gt_lock *lock)
 	} while (__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE));
 }
 
+uint64_t gt_decimal(const char *text)
+{
+	uint64_t value = 0;
+
+	while (*text == ' ')
+		text++;
+	while (*text >= '0' && *text <= '9')
+		value = value * 10 + (uint64_t)(*text++ - '0');
+	return value;
+}
+
 /* /proc/self/statm begins with the pages of address space. */
 uint64_t gt_space_left(void)
 {
@@ -55,7 +65,7 @@ uint64_t gt_space_left(void)
 		return UINT64_MAX;
 	if (gt_read_file("/proc/self/statm", text, sizeof(text)) <= 0)
 		return 0;
-	used = strtoull(text, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
+	used = gt_decimal(text) * (uint64_t)sysconf(_SC_PAGESIZE);
 	return limit.rlim_cur > used ? limit.rlim_cur - used : 0;
 }
 

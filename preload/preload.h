@@ -78,6 +78,11 @@ int gt_open(const char *path, int flags, int mode); /* O_CLOEXEC; -errno or the 
 void gt_close(int fd);				    /* accepts negative ones */
 /* Reads at most size - 1 bytes of a small file and terminates them; -errno or the length. */
 int gt_read_file(const char *path, char *buf, size_t size);
+/*
+ * The number that a text of the kernel begins with, behind spaces. Headers since glibc 2.38 bind
+ * strtoull to a name that older libraries lack.
+ */
+uint64_t gt_decimal(const char *text);
 void gt_stderr(const char *line); /* one write(2) to fd 2; the only output there is */
 
 /* ---- options.c: one table of GPUTRACE_* variables, read once -------------------------------- */

@@ -62,7 +62,7 @@ static uint64_t start_ticks(void)
 	p = n > 0 ? strrchr(buf, ')') : NULL;
 	for (int field = 2; p && field < 22; field++)
 		p = strchr(p + 1, ' ');
-	return p ? strtoull(p, NULL, 10) : 0;
+	return p ? gt_decimal(p) : 0;
 }
 
 static void fill_header(struct gt_header *h, const char *comm)
