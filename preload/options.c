@@ -46,22 +46,6 @@ const char *gt_options_bad;
 
 static char dir_copy[4096];
 
-static bool parse_number(const char *s, uint64_t *ret, const char **ret_end)
-{
-	uint64_t v = 0;
-
-	if (*s < '0' || *s > '9')
-		return false;
-	for (; *s >= '0' && *s <= '9'; s++) {
-		if (v > (UINT64_MAX - 9) / 10)
-			return false;
-		v = v * 10 + (uint64_t)(*s - '0');
-	}
-	*ret = v;
-	*ret_end = s;
-	return true;
-}
-
 /* 4096, 64K, 256M, 2G, 1T; a trailing "iB" or "B" is welcome. */
 static bool parse_size(const char *s, uint64_t *ret)
 {
@@ -69,7 +53,7 @@ static bool parse_size(const char *s, uint64_t *ret)
 	const char *unit;
 	uint64_t v;
 
-	if (!parse_number(s, &v, &s))
+	if (!gt_parse_number(s, &v, &s))
 		return false;
 	unit = *s ? strchr(units, *s & ~0x20) : NULL;
 	if (unit) {
@@ -134,7 +118,7 @@ static bool set_number(const struct option_def *o, void *field, const char *s)
 	const char *end;
 	uint64_t v;
 
-	if (o->type == SIZE ? !parse_size(s, &v) : !parse_number(s, &v, &end) || *end)
+	if (o->type == SIZE ? !parse_size(s, &v) : !gt_parse_number(s, &v, &end) || *end)
 		return false;
 	if (v < o->min || v > o->max)
 		return false;

@@ -43,29 +43,36 @@ void gt_lock_wait(struct gt_lock *lock)
 	} while (__atomic_exchange_n(&lock->held, 1, __ATOMIC_ACQUIRE));
 }
 
-uint64_t gt_decimal(const char *text)
+bool gt_parse_number(const char *s, uint64_t *ret, const char **ret_end)
 {
-	uint64_t value = 0;
+	uint64_t v = 0;
 
-	while (*text == ' ')
-		text++;
-	while (*text >= '0' && *text <= '9')
-		value = value * 10 + (uint64_t)(*text++ - '0');
-	return value;
+	if (*s < '0' || *s > '9')
+		return false;
+	for (; *s >= '0' && *s <= '9'; s++) {
+		if (v > (UINT64_MAX - 9) / 10)
+			return false;
+		v = v * 10 + (uint64_t)(*s - '0');
+	}
+	*ret = v;
+	*ret_end = s;
+	return true;
 }
 
 /* /proc/self/statm begins with the pages of address space. */
 uint64_t gt_space_left(void)
 {
 	struct rlimit limit;
+	const char *end;
 	char text[64];
 	uint64_t used;
 
 	if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur == RLIM_INFINITY)
 		return UINT64_MAX;
-	if (gt_read_file("/proc/self/statm", text, sizeof(text)) <= 0)
+	if (gt_read_file("/proc/self/statm", text, sizeof(text)) <= 0 ||
+	    !gt_parse_number(text, &used, &end))
 		return 0;
-	used = gt_decimal(text) * (uint64_t)sysconf(_SC_PAGESIZE);
+	used *= (uint64_t)sysconf(_SC_PAGESIZE);
 	return limit.rlim_cur > used ? limit.rlim_cur - used : 0;
 }
 

@@ -79,10 +79,10 @@ void gt_close(int fd);				    /* accepts negative ones */
 /* Reads at most size - 1 bytes of a small file and terminates them; -errno or the length. */
 int gt_read_file(const char *path, char *buf, size_t size);
 /*
- * The number that a text of the kernel begins with, behind spaces. Headers since glibc 2.38 bind
- * strtoull to a name that older libraries lack.
+ * The decimal number that a text begins with; false: none, or too large. Not strtoull, which headers
+ * since glibc 2.38 bind to a name that older libraries lack.
  */
-uint64_t gt_decimal(const char *text);
+bool gt_parse_number(const char *text, uint64_t *ret, const char **ret_end);
 void gt_stderr(const char *line); /* one write(2) to fd 2; the only output there is */
 
 /* ---- options.c: one table of GPUTRACE_* variables, read once -------------------------------- */

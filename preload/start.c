@@ -57,12 +57,14 @@ static void executable(char *name, size_t size, char *path, size_t path_size)
 static uint64_t start_ticks(void)
 {
 	char buf[1024], *p;
+	const char *end;
+	uint64_t ticks;
 	int n = gt_read_file("/proc/self/stat", buf, sizeof(buf));
 
 	p = n > 0 ? strrchr(buf, ')') : NULL;
 	for (int field = 2; p && field < 22; field++)
 		p = strchr(p + 1, ' ');
-	return p ? gt_decimal(p) : 0;
+	return p && gt_parse_number(p + 1, &ticks, &end) ? ticks : 0;
 }
 
 static void fill_header(struct gt_header *h, const char *comm)

@@ -7,24 +7,17 @@
  */
 #include <stdlib.h>
 #include <time.h>
-
-static double used_us(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts);
-	return ts.tv_sec * 1e6 + ts.tv_nsec / 1e3;
-}
+#include "traffic.h"
 
 int main(int argc, char **argv)
 {
 	const struct timespec pause = {.tv_nsec = 100000000};
-	const double us = argc > 1 ? atof(argv[1]) : 0;
+	const double ns = argc > 1 ? atof(argv[1]) * 1000 : 0;
 
 	for (;;) {
-		double until = used_us() + us;
+		double until = traffic_ns(CLOCK_PROCESS_CPUTIME_ID) + ns;
 
-		while (used_us() < until)
+		while (traffic_ns(CLOCK_PROCESS_CPUTIME_ID) < until)
 			;
 		nanosleep(&pause, NULL);
 	}

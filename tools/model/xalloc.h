@@ -8,7 +8,6 @@
 
 #include <stdarg.h>
 #include <stddef.h>
-#include <string.h>
 
 void *gt_xcalloc(size_t count, size_t size);
 void *gt_xrealloc(void *old, size_t count, size_t size);

@@ -243,9 +243,7 @@ static void scan_event(struct scan *scan, const struct gt_event *event)
 		add_mark(history, event);
 	if (!change || !mask)
 		return;
-	for (int k = 0; k < GT_TOTALS; k++)
-		if (mask & 1u << k)
-			scan->cur[k] += change;
+	gt_totals_add(scan->cur, history->lane, event, 1);
 	if (mask & GT_MASK_IN_USE)
 		scan_used(scan, event, change);
 	history->events++;
