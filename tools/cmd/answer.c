@@ -27,11 +27,6 @@ int gt_message(int status, const char *format, ...)
 	return status;
 }
 
-int gt_message_error(const struct gt_error *err)
-{
-	return gt_message(err->status ? err->status : GT_EXIT_UNREADABLE, "%s", err->text);
-}
-
 int gt_args_out(const struct gt_args *args, struct gt_out *ret)
 {
 	bool may = args->command->picture && args->format == GT_FORMAT_TEXT;

@@ -162,7 +162,15 @@ int gt_run_line(int argc, char **argv);
 
 /* answer.c: one line on standard error behind "gputrace: "; returns status. */
 int gt_message(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
-int gt_message_error(const struct gt_error *err);
+
+/* The same of what a library function said. In the header, for analysers to see that it is never 0. */
+static inline int gt_message_error(const struct gt_error *err)
+{
+	int status = err->status ? err->status : GT_EXIT_UNREADABLE;
+
+	gt_message(status, "%s", err->text);
+	return status;
+}
 
 /* Open, and close with a check, the destination that the options name. 0, or the exit status. */
 int gt_args_out(const struct gt_args *args, struct gt_out *ret);

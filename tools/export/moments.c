@@ -117,7 +117,7 @@ int gt_moments_tell(const struct gt_export *export, const struct gt_moments *to,
 	for (size_t p = 0; !rc && p < export->count; p++) {
 		const struct gt_export_place *place = &export->places[p];
 
-		if (place->trace != last) {
+		if (!p || place->trace != last) {
 			last = place->trace;
 			to->process(to->ctx, last);
 			rc = tell_ranges(last, to, err);
