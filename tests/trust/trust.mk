@@ -102,7 +102,7 @@ $(addprefix $(TRUST)/tsan/,libgputrace.so unlocked/libgputrace.so): $(TSAN_OBJ) 
 $(TRUST)/tsan/victim $(TRUST)/tsan/traffic: $(TRUST)/tsan/%: $(O)/sim/libcuda.so.1
 	$(call say,CC,$@)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS_ALL) -fsanitize=thread -rdynamic -isystem $(CUDA13) -o $@ \
+	$(Q)$(CC) $(CFLAGS_ALL) -fsanitize=thread -DAT_END=2 -rdynamic -isystem $(CUDA13) -o $@ \
 		$(firstword $(wildcard tests/trust/$*.c tests/prog/$*.c)) $< -pthread
 
 $(TRUST)/blocked: tests/trust/blocked.c $(TRUST)/wait/libcuda.so.1
