@@ -11,7 +11,6 @@
  * their next mark), because an event belongs to the thread that records it.
  */
 #include <string.h>
-#include <unistd.h>
 #define GPUTRACE_EVENT_KINDS_ONLY
 #include <gputrace/gputrace.h>
 #include "hook.h"

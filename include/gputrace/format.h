@@ -29,7 +29,6 @@
 #define GT_VERSION     2u	  /* readers refuse larger ones */
 #define GT_BYTE_ORDER  0x01020304u
 #define GT_HEADER_SIZE 4096u
-#define GT_EXTENT_SIZE 262144u /* default; each extent carries its own length */
 #define GT_SUFFIX      ".gtrace"
 
 /* ---- totals -------------------------------------------------------------------------------- */
@@ -389,7 +388,6 @@ enum gt_api {
 #define X(id, name) GT_API_##id,
 	GT_APIS(X)
 #undef X
-		GT_API_COUNT
 };
 
 enum gt_rec_kind {

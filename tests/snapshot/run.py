@@ -58,7 +58,7 @@ def pickle_values():
     memo = []
     for i in range(600):
         memo += ["text %d" % (i % 300), "word"]
-    want = [None, True, False, 0.1, -1e300, (-1, 70000), "", "grüß 😀", integers + [2**63 - 1, -2**63],
+    want = [True, False, (-1, 70000), "", "grüß 😀", integers + [2**63 - 1, -2**63],
             memo + [[], []]]
     for n in (0, 1, 999, 1000, 1001, 2500):
         want += [list(range(n)), {"k%d" % i: i for i in range(n)}]

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include "model/xalloc.h"
 #include "out/out.h"
 #include "page/text.h"
 

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "model/xalloc.h"
 
 const uint8_t gt_layer_order[GT_CATEGORIES] = {
 	GT_CATEGORY_WEIGHTS,	 GT_CATEGORY_OPTIMIZER, GT_CATEGORY_WORKSPACES,

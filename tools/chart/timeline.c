@@ -7,7 +7,6 @@
  */
 #include "chart/frame.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "model/xalloc.h"

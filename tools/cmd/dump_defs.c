@@ -3,7 +3,6 @@
  * gputrace dump --defs: header and definitions, an object per line. Text is the same objects,
  * written as "type key value key value ...". Bytes that are no UTF-8 are shown as "?".
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cmd/refusals.h"
-#include "model/steps.h"
 #include "model/xalloc.h"
 #include "out/json.h"
 #include "out/number.h"

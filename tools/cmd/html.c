@@ -10,8 +10,6 @@
 #include "cmd/html.h"
 #include "cmd/refusals.h"
 #include "model/xalloc.h"
-#include "out/json.h"
-#include "page/text.h"
 
 #define DEFAULT_BUDGET (5u << 20)
 #define DEFAULT_NAME   "report.html"

@@ -12,7 +12,6 @@
 #include "cmd/summary.h"
 #include "cmd/verdict.h"
 #include "cmd/words.h"
-#include "model/xalloc.h"
 #include "out/json.h"
 #include "page/pool.h"
 #include "page/text.h"

@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include "model/steps.h"
 #include "model/xalloc.h"
 #include "out/json.h"
 #include "out/table.h"

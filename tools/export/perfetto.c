@@ -11,7 +11,6 @@
 #include "export/lives.h"
 #include "export/moments.h"
 #include "export/wire.h"
-#include "model/label.h"
 #include "model/xalloc.h"
 
 #define FLOWS	 1000 /* of a device */

@@ -15,8 +15,6 @@
 #include "export/numbers.h"
 #include "export/samples.h"
 #include "export/wire.h"
-#include "model/label.h"
-#include "model/xalloc.h"
 #include "out/out.h"
 
 /* Numbers of fields. */

@@ -7,7 +7,6 @@
 #define GT_LIVE_SCREEN_H
 
 #include <stdbool.h>
-#include <stddef.h>
 
 enum gt_cell_style {
 	GT_CELL_PLAIN,

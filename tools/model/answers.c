@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <uthash.h>
+#include "model/keyed.h"
 #include "model/xalloc.h"
 #include "symbols/library.h"
 

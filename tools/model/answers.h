@@ -7,7 +7,6 @@
 #define GT_ANSWERS_H
 
 #include "model/categories.h"
-#include "model/keyed.h"
 #include "model/state.h"
 
 struct gt_answers {

@@ -28,7 +28,6 @@ struct series { /* of a site, by step from 0; each one longer than the number of
 	uint64_t categories[GT_CATEGORIES];
 	uint64_t now, now_count;
 	uint32_t first_step;
-	bool distinct; /* no two of the old blocks are equal */
 	uint64_t *old_sizes;
 	size_t old_count;
 	UT_hash_handle hh;

@@ -7,7 +7,6 @@
 #ifndef GT_MARKS_H
 #define GT_MARKS_H
 
-#include <stdbool.h>
 #include "read/trace.h"
 
 struct gt_noted { /* a note */

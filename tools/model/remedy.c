@@ -5,7 +5,6 @@
  * is worked out by a formula and is not. Those that leave the result as it is come first. Called
  * from verdict.c.
  */
-#include <stdlib.h>
 #include "model/failure.h"
 #include "model/replay.h"
 #include "model/trial.h"

@@ -8,7 +8,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include "model/failure.h"
 #include "model/segments.h"
 #include "model/xalloc.h"
 #include <uthash.h>

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include "model/xalloc.h"
 
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

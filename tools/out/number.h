@@ -6,7 +6,6 @@
 #ifndef GT_NUMBER_H
 #define GT_NUMBER_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -20,14 +20,12 @@ enum opcode {
 	OP_PROTO = 0x80,
 	OP_STOP = '.',
 	OP_MARK = '(',
-	OP_NONE = 'N',
 	OP_TRUE = 0x88,
 	OP_FALSE = 0x89,
 	OP_BININT = 'J',
 	OP_BININT1 = 'K',
 	OP_BININT2 = 'M',
 	OP_LONG1 = 0x8a,
-	OP_BINFLOAT = 'G',
 	OP_BINUNICODE = 'X',
 	OP_EMPTY_LIST = ']',
 	OP_APPENDS = 'e',
@@ -170,12 +168,6 @@ void gt_pickle_again(struct gt_pickle *pickle, uint32_t kept)
 
 /* ---- values -------------------------------------------------------------------------------- */
 
-void gt_pickle_none(struct gt_pickle *pickle)
-{
-	begin_value(pickle);
-	put(pickle, OP_NONE);
-}
-
 void gt_pickle_bool(struct gt_pickle *pickle, bool value)
 {
 	begin_value(pickle);
@@ -227,18 +219,6 @@ void gt_pickle_pair(struct gt_pickle *pickle, int64_t first, int64_t second)
 	put_int(pickle, first);
 	put_int(pickle, second);
 	put(pickle, OP_TUPLE2);
-}
-
-void gt_pickle_float(struct gt_pickle *pickle, double value)
-{
-	uint64_t bits;
-	int shift;
-
-	begin_value(pickle);
-	memcpy(&bits, &value, sizeof(bits));
-	put(pickle, OP_BINFLOAT);
-	for (shift = 56; shift >= 0; shift -= 8)
-		putc_unlocked((int)(bits >> shift & 0xff), pickle->file);
 }
 
 static void put_text(struct gt_pickle *pickle, const char *text, size_t length)

@@ -17,10 +17,8 @@ struct gt_pickle *gt_pickle_new(FILE *file);
 /* The end of the pickle: 0, or -errno when anything was not written. Frees the writer. */
 int gt_pickle_end(struct gt_pickle *pickle);
 
-void gt_pickle_none(struct gt_pickle *pickle);
 void gt_pickle_bool(struct gt_pickle *pickle, bool value);
 void gt_pickle_int(struct gt_pickle *pickle, int64_t value);
-void gt_pickle_float(struct gt_pickle *pickle, double value);
 
 /* Valid UTF-8; equal texts are written once. */
 void gt_pickle_text(struct gt_pickle *pickle, const char *text);

@@ -6,7 +6,6 @@
 #include <string.h>
 #include "model/label.h"
 #include "model/state.h"
-#include "model/xalloc.h"
 #include "page/text.h"
 
 #define MOST_ROWS   16

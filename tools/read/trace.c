@@ -5,7 +5,6 @@
  * them, so reading them after the events finds them all. A lane that changes faster than it can be
  * copied makes the whole attempt start again.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "read/progress.h"

@@ -23,7 +23,6 @@
 #define GT_IN_LOAD	 (1u << 7)
 #define GT_IN_COPY	 (1u << 8) /* deepcopy, replicas */
 #define GT_IN_INIT	 (1u << 9) /* a layer's constructor */
-#define GT_MARKERS	 0x3ffu
 
 /* Python, anywhere on the stack or of its innermost frame. */
 #define GT_IS_USER	  (1u << 10) /* innermost frame outside torch, and no marker */

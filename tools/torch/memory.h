@@ -7,7 +7,6 @@
 #ifndef GT_TORCH_MEMORY_H
 #define GT_TORCH_MEMORY_H
 
-#include <stdint.h>
 #include <stdlib.h>
 
 /* Room for one more: grows *array (of *capacity elements of size bytes) to hold count + 1. */

@@ -5,7 +5,6 @@
  * cmd/session.c and cmd/dump.c.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

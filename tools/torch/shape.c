@@ -278,7 +278,6 @@ static int read_traces(struct reading *r, const struct gt_value *list)
 	if (!gt_is_list(list) || list->count > GT_TORCH_DEVICES)
 		return fail(r, "\"device_traces\" is no list of at most %d devices",
 			    GT_TORCH_DEVICES);
-	r->torch->trace_count = list->count;
 	for (size_t i = 0; i < list->count; i++)
 		if (read_trace(r, gt_item(r->values, list, i), i))
 			return -1;

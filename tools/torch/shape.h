@@ -71,7 +71,6 @@ struct gt_torch {
 	struct gt_torch_block *blocks;
 	size_t block_count;
 	struct gt_torch_trace traces[GT_TORCH_DEVICES];
-	size_t trace_count;
 	struct gt_torch_settings settings;
 	bool timed;	   /* events have times */
 	bool native;	   /* there are frames that are not Python's */
