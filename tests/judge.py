@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What a case is, for every test in Python: it holds, fails or is skipped, and prints one line that says so."""
+import itertools
+import os
 import re
+import sys
 import traceback
 
 
@@ -19,6 +22,17 @@ def expect(condition, why, *args):
 
 def equal(got, wanted, what):
     expect(got == wanted, "%s is %r, not %r", what, got, wanted)
+
+
+def same_as_file(path, text):
+    """The text, line by line, is that of the file; --write on the command line takes it from this run."""
+    if "--write" in sys.argv:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    with open(path, encoding="utf-8") as file:
+        lines = itertools.zip_longest(text.splitlines(), file.read().splitlines())
+    for number, (got, wanted) in enumerate(lines, 1):
+        equal(got, wanted, "line %d of %s" % (number, os.path.basename(path)))
 
 
 def one_line(text, most=1500):

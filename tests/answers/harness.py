@@ -9,7 +9,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 PYTHON = os.path.join(os.path.dirname(HERE), "torch", "python")
 sys.path.insert(0, os.path.dirname(HERE))
-from judge import Failed, Skipped, equal, expect, judge  # noqa: E402, F401  (for those who import this)
+from judge import Failed, Skipped, equal, expect, judge, same_as_file  # noqa: E402, F401  (for those who import this)
 
 RECORDS = []  # of this case: (table, row), for the tables that are printed when all cases have run
 

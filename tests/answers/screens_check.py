@@ -8,9 +8,8 @@ import json
 import os
 import re
 import subprocess
-import sys
 
-from harness import HERE, Traced, equal, expect
+from harness import HERE, Traced, equal, expect, same_as_file
 
 SCREEN = os.path.join(os.path.dirname(HERE), "cli", "screen")
 MS = {80: 7, 120: 13}  # word of a row of steps that is its time
@@ -45,16 +44,7 @@ def masked(value):
 
 
 def golden(name, lines):
-    path = os.path.join(HERE, "golden", name)
-    text = "\n".join(lines) + "\n"
-    if "--write" in sys.argv:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
-    with open(path, encoding="utf-8") as file:
-        wanted = file.read()
-    for number, (a, b) in enumerate(zip(text.splitlines(), wanted.splitlines()), 1):
-        equal(a, b, "line %d of %s" % (number, name))
-    equal(len(text.splitlines()), len(wanted.splitlines()), "lines of " + name)
+    same_as_file(os.path.join(HERE, "golden", name), "\n".join(lines) + "\n")
 
 
 def screen(traced, columns, *args):

@@ -9,7 +9,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, os.path.dirname(HERE))
-from judge import Failed, Skipped, equal, expect, judge  # noqa: E402, F401  (for those who import this)
+from judge import Failed, Skipped, equal, expect, judge, same_as_file  # noqa: E402, F401  (for those who import this)
 
 
 class Bench:
@@ -82,17 +82,9 @@ def mask(text):
     return re.sub(r"\b\d+\.\d\d s\b", "T s", text)
 
 
-def golden(name, got, write=False):
+def golden(name, got):
     """got, masked, is the text of golden/NAME; run.py --write rewrites it."""
-    path = os.path.join(HERE, "golden", name)
-    got = mask(got)
-    if write or "--write" in sys.argv:
-        with open(path, "w", encoding="utf-8") as out:
-            out.write(got)
-        return
-    with open(path, encoding="utf-8") as wanted:
-        for number, (a, b) in enumerate(zip(got.splitlines() + [""], wanted.read().splitlines() + [""]), 1):
-            expect(a == b, "%s line %d is %r, not %r" % (name, number, a, b))
+    same_as_file(os.path.join(HERE, "golden", name), mask(got))
 
 
 def keys(value, prefix=""):

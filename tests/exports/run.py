@@ -61,9 +61,14 @@ def folded_sums(text):
     return sums
 
 
-def stacks(bench, path):
-    """Folded, speedscope and pprof of every device, moment and level have the command's sums."""
-    seen = 0
+def blocks(bench, path):
+    return list(csv.DictReader(io.StringIO(bench.text("export", "--format", "csv", path), newline="")))
+
+
+def stacks(bench, path, whole):
+    """Folded, speedscope and pprof of every device, moment and level have the command's sums; all that was
+    ever allocated is, of a history that is whole, the sum of its blocks."""
+    seen, rows = 0, blocks(bench, path)
     for more, device in moments(bench, path):
         only = (*more, "--device", str(device["device"]))
         wanted = device["bytes"]
@@ -75,6 +80,10 @@ def stacks(bench, path):
         held, ever = scope["profiles"]
         equal((sum(held["weights"]), held["endValue"]), (wanted, wanted), "sums of speedscope")
         equal(sum(ever["weights"]), ever["endValue"], "sum of all allocations")
+        if whole:
+            column = "reserved" if "--level" in more else "in_use"
+            equal(ever["endValue"], sum(int(r["bytes"]) for r in rows if r[column] == "1" and
+                                        int(r["device"]) == device["device"]), "all allocations %s" % (only,))
         frames = len(scope["shared"]["frames"])
         for profile in (held, ever):
             equal(len(profile["samples"]), len(profile["weights"]), "samples and weights")
@@ -176,7 +185,7 @@ def lines(bench, path):
 def events(bench, path):
     """Blocks alive after any event add up to what gputrace at says of that moment; also the CSV's."""
     db = database(bench, path)
-    rows = list(csv.DictReader(io.StringIO(bench.text("export", "--format", "csv", path), newline="")))
+    rows = blocks(bench, path)
     equal(len(rows), db.execute("SELECT count(*) FROM block").fetchone()[0], "rows of both")
     for device in bench.json("peak", path)["devices"]:
         number = device["device"]
@@ -213,7 +222,7 @@ def lost(bench, path):
         expect(early > 0, "no block from before the history: no test")
 
 
-def ranges(bench, path, told):
+def ranges(bench, path):
     """Ranges of the program's own in SQLite and as slices are those of timeline --range."""
     wanted = collections.Counter((r["kind"], r["name"] or "") for r in
                                  bench.json("timeline", "--range", "*", path)["devices"][0]["ranges"])
@@ -236,9 +245,11 @@ def chrome(bench, path):
         with open(export(bench, "chrome", path, *points)) as file:
             trace = json.load(file)["traceEvents"]
         for device in bench.json("peak", path)["devices"]:
-            used = [e["args"]["in use"] for e in trace
-                    if e["ph"] == "C" and e["name"] == "GPU %d memory" % device["device"]]
+            counters = [e["args"] for e in trace
+                        if e["ph"] == "C" and e["name"] == "GPU %d memory" % device["device"]]
+            used = [c["in use"] for c in counters]
             equal(max(used), device["bytes"], "highest counter")
+            expect(not any(a == b for a, b in zip(counters, counters[1:])), "points that say nothing new")
             expect(not points or len(used) <= 10, "%d points, not 10" % len(used))
         instants = [e for e in trace if e["ph"] == "i" and e["name"].startswith("out of memory")]
         equal(len(instants), len(bench.json("errors", path)["errors"]), "instants of refused requests")
@@ -510,7 +521,7 @@ def traces(bench):
 def main():
     bench, wanted = Bench(sys.argv[1]), sys.argv[2:]
     paths = traces(bench)
-    cases = [("stacks-" + n, stacks, paths[n]) for n in ("oom", "two", "lost")]
+    cases = [("stacks-" + n, stacks, paths[n], n != "lost") for n in ("oom", "two", "lost")]
     cases += [("again-" + n, round_trip, paths[n]) for n in ("two", "lost")]
     cases += [(n, f, paths["two"]) for n, f in (("labels", labels), ("documented", documented), ("answers", answers),
                                                 ("lines", lines), ("events", events), ("chrome-two", chrome),
@@ -523,7 +534,7 @@ def main():
     say = os.path.join(bench.build, "tests", "marks", "say")
     if os.path.exists(say):
         path = bench.trace("say", [say, "random"], sim=("--devices", "2"))
-        cases += [("ranges", ranges, path, None), ("again-say", round_trip, path)]
+        cases += [("ranges", ranges, path), ("again-say", round_trip, path)]
     else:
         print("skip ranges: tests/marks/say is not built (no CUDA headers)")
     for name, test, tool in (("go-pprof", go, "go"), ("promtool", promtool, "promtool"), ("flamegraph", flamegraph, FLAMEGRAPH)):

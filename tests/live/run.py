@@ -16,7 +16,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "cli"))
-from harness import Bench, ROOT, equal, expect  # noqa: E402
+from harness import Bench, ROOT, equal, expect, same_as_file  # noqa: E402
 import terminal  # noqa: E402
 
 MIB = 1 << 20
@@ -281,15 +281,7 @@ def golden(name, screen, pids):
     """The screen with the processes' numbers replaced, against golden/NAME."""
     for letter, pid in zip("ABC", pids):
         screen = screen.replace(str(pid).rjust(7), ("pid-" + letter).rjust(7))
-    path = os.path.join(HERE, "golden", name)
-    if "--write" in sys.argv:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(screen)
-        return
-    with open(path, encoding="utf-8") as file:
-        wanted = file.read()
-    for number, (got, want) in enumerate(zip(screen.splitlines() + [""], wanted.splitlines() + [""]), 1):
-        expect(got == want, "%s line %d is %r, not %r" % (name, number, got, want))
+    same_as_file(os.path.join(HERE, "golden", name), screen)
 
 
 def at_rest(screen):

@@ -108,8 +108,13 @@ Test(numbers, sizes_in_sentences)
 	char text[GT_SIZE_TEXT];
 
 	cr_assert_str_eq(gt_size_text(5620465664ull, text), "5.23 GiB");
+	cr_assert_str_eq(gt_size_text(1 << 30, text), "1.00 GiB");
+	cr_assert_str_eq(gt_size_text((1 << 30) - 1, text), "1024 MiB");
 	cr_assert_str_eq(gt_size_text(149ull << 20, text), "149 MiB");
-	cr_assert_str_eq(gt_size_text(24 << 10, text), "24 KiB");
+	cr_assert_str_eq(gt_size_text(10 << 20, text), "10 MiB");
+	cr_assert_str_eq(gt_size_text((10 << 20) - 1, text), "10240 KiB");
+	cr_assert_str_eq(gt_size_text(10 << 10, text), "10 KiB");
+	cr_assert_str_eq(gt_size_text((10 << 10) - 1, text), "10239 B");
 	cr_assert_str_eq(gt_size_text(512, text), "512 B");
 }
 

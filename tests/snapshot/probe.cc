@@ -48,3 +48,10 @@ extern "C" uintptr_t probe_hidden()
 {
 	return hidden_place();
 }
+
+/* Stands for the interpreter's: stacks are merged by its name. */
+extern "C" uintptr_t _PyEval_EvalFrameDefault()
+{
+	volatile uintptr_t pc = here();
+	return pc;
+}

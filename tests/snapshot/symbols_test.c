@@ -378,6 +378,70 @@ Test(symbols, python_frames_take_the_place_of_the_interpreter)
 	gt_symbols_free(symbols);
 }
 
+/* step(), called by main(); inner: 1 + calls of the interpreter that began between the two. */
+static struct gt_stack merged(struct world *world, uint16_t inner, struct gt_symbols **ret)
+{
+	static struct gt_bytes strings[4];
+	static struct gt_pycode codes[] = {{0}, {1, 2, 0, 1, false}, {1, 3, 0, 1, false}};
+	static struct gt_pynode pynodes[] = {
+		{0}, {.code = 1, .line = 25, .calls = 2}, {.parent = 1, .code = 2, .line = 114}};
+
+	strings[1] = bytes("/home/u/train.py");
+	strings[2] = bytes("main");
+	strings[3] = bytes("step");
+	pynodes[2].calls = inner;
+	world->trace.strings = strings;
+	world->trace.string_count = 4;
+	world->trace.pycodes = codes;
+	world->trace.pycode_count = 3;
+	world->trace.pynodes = pynodes;
+	world->trace.pynode_count = 3;
+	*ret = gt_symbols_new(&world->trace);
+	return gt_symbols_stack(*ret, (uint32_t)world->trace.node_count - 1, 2);
+}
+
+static void expect_functions(struct gt_stack stack, const char *const *wanted, size_t count)
+{
+	cr_assert_eq(stack.count, count, "%zu frames", stack.count);
+	for (size_t i = 0; i < count; i++)
+		cr_expect_str_eq(stack.frames[i].function, wanted[i]);
+}
+
+/* Of two calls of the interpreter between a frame and its caller the outer one executes none. */
+Test(symbols, calls_that_execute_no_frame_take_the_place_of_none)
+{
+	static const char *const calls[] = {"_PyEval_EvalFrameDefault", "probe_cxx",
+					    "_PyEval_EvalFrameDefault", "probe_hidden",
+					    "_PyEval_EvalFrameDefault"};
+	static const char *const wanted[] = {"step", "hidden_place", "probe::inner",
+					     "probe::Outer::place", "main"};
+	struct gt_symbols *symbols;
+	struct world world;
+
+	load(&world, PROBE_DIR "/probe.so");
+	for (size_t i = 0; i < 5; i++)
+		push(&world, call(&world, calls[i]), 1);
+	expect_functions(merged(&world, 3, &symbols), wanted, 5);
+	gt_symbols_free(symbols);
+}
+
+/* Code of no file between two frames of the interpreter is its own; outside them it is anyone's. */
+Test(symbols, code_that_the_interpreter_made_is_part_of_it)
+{
+	static const char *const wanted[] = {"step", "main", "[anon]", "hidden_place"};
+	struct gt_symbols *symbols;
+	struct world world;
+
+	load(&world, PROBE_DIR "/probe.so");
+	push(&world, call(&world, "probe_hidden"), 1);
+	push(&world, 0x2000, 0);
+	push(&world, call(&world, "_PyEval_EvalFrameDefault"), 1);
+	push(&world, 0x1000, 0);
+	push(&world, call(&world, "_PyEval_EvalFrameDefault"), 1);
+	expect_functions(merged(&world, 2, &symbols), wanted, 4);
+	gt_symbols_free(symbols);
+}
+
 /* ---- texts --------------------------------------------------------------------------------- */
 
 #define BAD "\xef\xbf\xbd"
