@@ -10,6 +10,7 @@ import io
 import json
 import os
 import re
+import resource
 import signal
 import shutil
 import sqlite3
@@ -424,6 +425,17 @@ def hostile(bench, path):
            "the name is not in the database")
 
 
+def stays(bench, kind, path, out):
+    """A file that there is no room for leaves the one that was there, and nothing beside it."""
+    with open(out, "rb") as file:
+        before = file.read()
+    done = bench.gputrace("export", "--format", kind, path, "-o", out, restore_signals=False,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64)))
+    with open(out, "rb") as file:
+        equal((done.returncode, file.read() == before), (3, True), "%s without room: %r" % (kind, done.stderr))
+    equal([name for name in os.listdir(bench.dir) if name.startswith("mode." + kind)], ["mode." + kind], "files")
+
+
 def files(bench, path):
     """Modes, links, traces that would be replaced, disks that are full."""
     for kind in ("folded", "pprof", "speedscope", "sqlite", "chrome", "csv", "openmetrics"):
@@ -434,6 +446,7 @@ def files(bench, path):
         bench.text("export", "--format", kind, path, "-o", out)
         equal(stat.S_IMODE(os.stat(out).st_mode), 0o600, "mode of " + kind)
         expect(os.stat(out).st_size > 100, "%s is empty" % kind)
+        stays(bench, kind, path, out)
         link = os.path.join(bench.dir, "link." + kind)
         os.symlink(out, link)
         done = bench.gputrace("export", "--format", kind, path, "-o", link)

@@ -5,6 +5,7 @@
 usage: run.py BUILD [NAME...]     BUILD is the build folder; with NAMEs only cases whose names contain one
 VIZCHECK=FILE           a strict checker of memory_viz files; cases that need it are skipped without
 """
+import glob
 import io
 import math
 import os
@@ -489,6 +490,10 @@ def a_budget_that_nothing_meets():
     trace, path = trace_in(WORK + "/frag"), WORK + "/frag/small.pickle"
     said, _ = snapshot(trace, "end", "--budget", "2K", "-o", path, status=2)
     expect(not os.path.exists(path), "a file of %s", path)
+    with open(path, "w") as file:
+        file.write("old")
+    snapshot(trace, "end", "--budget", "2K", "-o", path, status=2)
+    expect(os.path.getsize(path) == 3 and not glob.glob(path + ".*"), "what was there is gone: %s", glob.glob(path + "*"))
     size = re.fullmatch(r"gputrace: --budget 2048 B: the smallest snapshot of this is (\S+) KiB\n", said)
     expect(size, "said %r", said)
     least = math.ceil(float(size.group(1))) + 1

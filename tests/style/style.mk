@@ -10,5 +10,5 @@ check-style:
 # Longer than a day's check may take.
 DEPS += cppcheck clang-tidy
 .PHONY: check-lint
-check-lint:
-	$(Q)tests/style/lint
+check-lint: $(PAGE)/hashes.h
+	$(Q)O=$(O) tests/style/lint

@@ -45,7 +45,7 @@ int gt_args_out(const struct gt_args *args, struct gt_out *ret)
 
 int gt_args_done(const struct gt_args *args, struct gt_out *out, int status)
 {
-	if (gt_out_close(out) == 0)
+	if (gt_out_close(out, status == GT_EXIT_FINE || status == GT_EXIT_CHECK) == 0)
 		return status;
 	return gt_message(GT_EXIT_UNREADABLE, "%s: not everything was written: %s",
 			  args->output ? args->output : "standard output", strerror(errno));

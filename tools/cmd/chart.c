@@ -77,12 +77,12 @@ static struct gt_canvas *begin(struct gt_out *out, double height, const struct g
 					 "svg needs nothing");
 		return NULL;
 	}
-	out->file = gt_out_create(out->path);
-	if (!out->file) {
+	if (gt_file_create(&out->whole, out->path, GT_MODE_OURS)) {
 		*ret_status = gt_message(GT_EXIT_USAGE, "%s: cannot write: %s", out->path,
 					 strerror(errno));
 		return NULL;
 	}
+	out->file = out->whole.file;
 	return gt_canvas_new(out->file, out->picture, GT_CHART_WIDTH, height, head->title);
 }
 

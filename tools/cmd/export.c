@@ -60,32 +60,36 @@ static int prepare(const struct gt_args *args, const struct gt_places *places, b
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
-static int write_file(const struct gt_export_format *format, struct gt_export *export)
+static int write_file(const struct gt_export_format *format, struct gt_export *export,
+		      struct gt_file *file)
 {
 	struct gt_error err = {0};
-	int rc = format->write(export, &err);
-	int bad = gt_out_finish(export->file, export->path, !rc);
+	int rc, bad;
 
+	export->file = file->file;
+	export->path = file->path;
+	export->now = file->now;
+	rc = format->write(export, &err);
+	bad = gt_file_finish(file, !rc);
 	if (rc)
 		return gt_message_error(&err);
 	if (!bad)
 		return GT_EXIT_FINE;
 	return gt_message(GT_EXIT_UNREADABLE, "%s: not everything was written: %s",
-			  export->path ? export->path : "standard output", strerror(errno));
+			  file->path ? file->path : "standard output", strerror(errno));
 }
 
 static int write_where(const struct gt_args *args, const struct gt_export_format *format,
 		       struct gt_export *export)
 {
+	struct gt_file file;
 	int status;
 
-	export->path = args->output && strcmp(args->output, "-") ? args->output : NULL;
-	export->file = export->path ? gt_out_create(export->path) : stdout;
-	if (!export->file)
-		return gt_message(GT_EXIT_UNREADABLE, "%s: %s", export->path, strerror(errno));
-	status = write_file(format, export);
-	if (!status && export->path)
-		printf("%s: opens in %s\n", export->path, format->opens_in);
+	if (gt_file_create(&file, args->output, GT_MODE_OURS))
+		return gt_message(GT_EXIT_UNREADABLE, "%s: %s", args->output, strerror(errno));
+	status = write_file(format, export, &file);
+	if (!status && file.path)
+		printf("%s: opens in %s\n", file.path, format->opens_in);
 	return status;
 }
 

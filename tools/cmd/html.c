@@ -109,12 +109,12 @@ static int describe(struct report *report)
 
 static int write_text(const char *path, const char *text, size_t size)
 {
-	FILE *file = path ? gt_out_create(path) : stdout;
+	struct gt_file file;
 
-	if (!file)
+	if (gt_file_create(&file, path, GT_MODE_OURS))
 		return gt_message(GT_EXIT_UNREADABLE, "%s: %s", path, strerror(errno));
-	fwrite(text, 1, size, file);
-	if (gt_out_finish(file, path, true))
+	fwrite(text, 1, size, file.file);
+	if (gt_file_finish(&file, true))
 		return gt_message(GT_EXIT_UNREADABLE, "%s: %s", path ? path : "standard output",
 				  strerror(errno));
 	if (path)

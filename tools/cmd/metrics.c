@@ -5,7 +5,6 @@
  * their processes notice nothing. OUT is replaced by rename, so nobody reads half of it.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,53 +26,26 @@ static void stop(int signal)
  * Readable for all, unlike what else we write: the collector is another user, and there is nothing in
  * it but numbers, the program's name and its rank.
  */
-static FILE *create(const char *path)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
-	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
-
-	if (fd >= 0 && !file)
-		close(fd);
-	return file;
-}
+#define MODE 0644
 
 static int failed(const char *path)
 {
-	return gt_message(GT_EXIT_UNREADABLE, "%s: cannot write: %s", path, strerror(errno));
-}
-
-static int replace(const char *path, const struct gt_export_place *list, size_t count)
-{
-	char *new = gt_xasprintf("%s.%d.new", path, (int)getpid());
-	FILE *file = create(new);
-	int status = 0, bad;
-
-	if (!file) {
-		status = failed(new);
-		free(new);
-		return status;
-	}
-	gt_export_metrics(file, list, count, true);
-	bad = ferror(file);
-	if (fclose(file) || bad || rename(new, path)) {
-		status = failed(path);
-		unlink(new);
-	}
-	free(new);
-	return status;
+	return gt_message(GT_EXIT_UNREADABLE, "%s: cannot write: %s",
+			  path ? path : "standard output", strerror(errno));
 }
 
 static int write_places(const struct gt_args *args, const struct gt_places *places)
 {
 	struct gt_export_place *list = gt_export_open(places);
+	struct gt_file file;
 	int status = 0;
 
-	if (args->output && strcmp(args->output, "-"))
-		status = replace(args->output, list, places->count);
-	else
-		gt_export_metrics(stdout, list, places->count, true);
-	if (fflush(stdout))
-		status = failed("standard output");
+	if (gt_file_create(&file, args->output, MODE))
+		status = failed(args->output);
+	if (!status)
+		gt_export_metrics(file.file, list, places->count, true);
+	if (!status && gt_file_finish(&file, true))
+		status = failed(file.path);
 	gt_export_close(list, places->count);
 	return status;
 }

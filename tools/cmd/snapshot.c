@@ -482,32 +482,24 @@ static int tell_within(struct shot *shot, FILE *file, struct gt_symbols *symbols
 	return rc ? rc : no_room(shot, size, err);
 }
 
+/* path NULL: standard output */
 static int write_file(struct shot *shot, struct gt_symbols *symbols, const char *path,
 		      uint64_t budget)
 {
-	FILE *file = gt_out_create(path);
+	const char *name = path ? path : "standard output";
+	struct gt_file file;
 	struct gt_error err;
 	int rc, bad;
 
-	if (!file)
-		return gt_message(GT_EXIT_UNREADABLE, "%s: %s", path, strerror(errno));
-	rc = tell_within(shot, file, symbols, budget, &err);
-	bad = gt_out_finish(file, path, !rc);
+	if (gt_file_create(&file, path, GT_MODE_OURS))
+		return gt_message(GT_EXIT_UNREADABLE, "%s: %s", name, strerror(errno));
+	rc = tell_within(shot, file.file, symbols, budget, &err);
+	bad = gt_file_finish(&file, !rc);
 	if (rc)
 		return gt_message_error(&err);
 	if (bad)
-		return gt_message(GT_EXIT_UNREADABLE, "%s: %s", path, strerror(errno));
-	report(shot, stdout, path);
-	return GT_EXIT_FINE;
-}
-
-static int write_standard_output(struct shot *shot, struct gt_symbols *symbols, uint64_t budget)
-{
-	struct gt_error err;
-
-	if (tell_within(shot, stdout, symbols, budget, &err))
-		return gt_message_error(&err);
-	report(shot, stderr, "standard output");
+		return gt_message(GT_EXIT_UNREADABLE, "%s: %s", name, strerror(errno));
+	report(shot, path ? stdout : stderr, name);
 	return GT_EXIT_FINE;
 }
 
@@ -519,7 +511,7 @@ static int write_where(const struct gt_args *args, struct shot *shot, struct gt_
 	int status;
 
 	if (!strcmp(name, "-"))
-		status = write_standard_output(shot, symbols, args->budget);
+		status = write_file(shot, symbols, NULL, args->budget);
 	else if (length >= suffix && !strcmp(name + length - suffix, GT_SUFFIX))
 		status = gt_message(GT_EXIT_USAGE, "%s: would replace a trace", name);
 	else

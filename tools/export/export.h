@@ -27,6 +27,7 @@ struct gt_export_place { /* a device of a process */
 struct gt_export {
 	FILE *file;
 	const char *path; /* NULL: standard output */
+	const char *now;  /* the name that it has until it is whole (out/file.h) */
 	const struct gt_export_place *places;
 	size_t count;
 	enum gt_total total; /* that of the state */

@@ -480,7 +480,7 @@ int gt_export_sqlite(const struct gt_export *export, struct gt_error *err)
 	struct db db = {0};
 	int rc;
 
-	open_db(&db, export->path);
+	open_db(&db, export->now);
 	rc = put_all(&db, export, err);
 	check(&db, db.raws.rc);
 	run(&db, finish);

@@ -116,7 +116,7 @@ static size_t list_singles(const struct join *join, const struct gt_diff_side *a
 		struct single *single;
 		char *loose;
 
-		if (row->a && row->b)
+		if (!row->a == !row->b)
 			continue;
 		loose = gt_label_loose(side->symbols, side->trace, of->named, join->by, level);
 		if (!loose)

@@ -190,7 +190,7 @@ static void end(struct gt_marks *marks, struct open *all, size_t note)
 	struct open_key key = key_of(&marks->notes[note]);
 	struct open *open = find_open(all, &key);
 
-	if (!open || open->named == GT_NO_NOTE) {
+	if (!open || open->named >= marks->named_count) {
 		marks->unmatched++;
 		return;
 	}

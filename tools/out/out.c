@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <wchar.h>
 #include "model/xalloc.h"
@@ -45,43 +44,6 @@ static FILE *open_file(const char *path)
 	return fd < 0 ? NULL : fdopen(fd, "w");
 }
 
-/* Not a device or a pipe that was given a name. */
-static bool is_regular(int fd)
-{
-	struct stat st;
-
-	return !fstat(fd, &st) && S_ISREG(st.st_mode);
-}
-
-FILE *gt_out_create(const char *path)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	FILE *file = fd < 0 ? NULL : fdopen(fd, "w");
-
-	if (fd >= 0 && !file)
-		close(fd);
-	else if (file && is_regular(fd))
-		fchmod(fd, 0600); /* one that was there keeps its mode otherwise */
-	return file;
-}
-
-int gt_out_finish(FILE *file, const char *path, bool keep)
-{
-	bool ours = path && is_regular(fileno(file));
-	bool bad = ferror(file);
-	int error;
-
-	if (path)
-		bad |= fclose(file) != 0;
-	else
-		bad |= fflush(file) != 0;
-	error = errno;
-	if (ours && (bad || !keep))
-		unlink(path);
-	errno = error;
-	return bad ? -1 : 0;
-}
-
 int gt_out_open(struct gt_out *out, const char *path, enum gt_format format, bool all)
 {
 	const char *no_colour = getenv("NO_COLOR");
@@ -101,12 +63,14 @@ int gt_out_open(struct gt_out *out, const char *path, enum gt_format format, boo
 	return 0;
 }
 
-int gt_out_close(struct gt_out *out)
+int gt_out_close(struct gt_out *out, bool keep)
 {
 	int bad;
 
 	if (!out->file) /* of a picture that was not drawn */
 		return 0;
+	if (out->whole.file)
+		return gt_file_finish(&out->whole, keep);
 	bad = ferror(out->file);
 	if (out->file != stdout)
 		bad |= fclose(out->file);

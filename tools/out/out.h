@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stdio.h>
+#include "out/file.h"
 
 enum gt_format {
 	GT_FORMAT_TEXT,
@@ -37,25 +38,17 @@ struct gt_out {
 	unsigned int width;
 	unsigned int picture; /* enum gt_picture that the file is to be; 0 = text */
 	const char *path;     /* of a picture: created when there is something to draw */
+	struct gt_file whole; /* the picture, with the same file */
 };
 
 /* Destination = path, or standard output when path is NULL or "-". 0, or -1 with errno set. */
 int gt_out_open(struct gt_out *out, const char *path, enum gt_format format, bool all);
 
-/* Flushes and closes. 0, or -1 with errno set when not everything was written. */
-int gt_out_close(struct gt_out *out);
-
 /*
- * A file that replaces what was there. Not for other users' eyes: it names files and functions. A
- * link in its place is not followed. NULL with errno set.
+ * Flushes and closes; a picture that is not to be kept leaves what was there. 0, or -1 with errno set
+ * when not everything was written.
  */
-FILE *gt_out_create(const char *path);
-
-/*
- * The end of such a file, or of standard output when path is NULL. What was not written whole, or
- * is not to be kept, is removed. 0, or -1 with errno set when not everything was written.
- */
-int gt_out_finish(FILE *file, const char *path, bool keep);
+int gt_out_close(struct gt_out *out, bool keep);
 
 /* One line of text in a style; the newline is added. */
 void gt_line(struct gt_out *out, enum gt_style style, const char *format, ...)

@@ -120,9 +120,8 @@ static void choose_windows(struct gt_page_history *history)
 struct scan {
 	struct gt_page_history *history;
 	struct gt_spotter *spotter;
-	struct gt_page_slice *slice; /* the present one */
-	uint64_t stride, inside;     /* events of a slice; of the present one so far */
-	size_t window;		     /* the present or next one */
+	uint64_t stride, inside; /* events of a slice; of the present one so far */
+	size_t window;		 /* the present or next one */
 	int64_t cur[GT_TOTALS];
 	uint64_t pause; /* a longer one ends a slice: what lives in it has a row */
 	struct level {
@@ -141,27 +140,32 @@ static bool in_window(struct scan *scan, uint64_t seq)
 	       seq >= history->windows[scan->window].from_seq;
 }
 
-static void begin_slice(struct scan *scan, const struct level *level)
+/* The one that a level goes into: the present one, or a new one. */
+static struct gt_page_slice *slice_of(struct scan *scan, const struct level *level)
 {
 	struct gt_page_history *history = scan->history;
+	struct gt_page_slice *slice;
 
-	scan->slice = GT_PUSH(history->slices, history->slice_count);
-	*scan->slice = (struct gt_page_slice){
+	if (history->slice_count) {
+		slice = &history->slices[history->slice_count - 1];
+		if (!level->single && !slice->single && scan->inside < scan->stride)
+			return slice;
+	}
+	slice = GT_PUSH(history->slices, history->slice_count);
+	*slice = (struct gt_page_slice){
 		.first_us = level->us,
 		.min = UINT64_MAX,
 		.single = level->single,
 		.pause = level->pause,
 	};
 	scan->inside = 0;
+	return slice;
 }
 
 static void add_to_slice(struct scan *scan, const struct level *level)
 {
-	struct gt_page_slice *slice;
+	struct gt_page_slice *slice = slice_of(scan, level);
 
-	if (!scan->slice || level->single || scan->slice->single || scan->inside >= scan->stride)
-		begin_slice(scan, level);
-	slice = scan->slice;
 	if (!scan->inside++ || level->used > slice->max) {
 		slice->max = level->used;
 		slice->top_us = level->us;

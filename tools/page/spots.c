@@ -11,11 +11,11 @@
 #include "model/keyed.h"
 #include "model/xalloc.h"
 
-struct spot_key {
+struct spot_key { /* compared and hashed as bytes */
 	const struct gt_site_def *call;
 	uint32_t site;
 	int32_t stream;
-	uint32_t category;
+	uint32_t category, unused;
 };
 
 struct bucket {

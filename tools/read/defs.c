@@ -478,9 +478,11 @@ int gt_defs_read(struct gt_trace *trace, const struct gt_extents *extents, struc
 	size_t count = 0;
 	int rc = 0;
 
-	if (!sorted || gt_defs_begin(trace))
-		rc = gt_fail_memory(err, trace->path);
-	for (size_t i = 0; !rc && i < extents->count; i++) {
+	if (!sorted || gt_defs_begin(trace)) {
+		free(sorted);
+		return gt_fail_memory(err, trace->path);
+	}
+	for (size_t i = 0; i < extents->count; i++) {
 		if (extents->at[i].kind == GT_EXTENT_DEFS)
 			sorted[count++] = &extents->at[i];
 	}
