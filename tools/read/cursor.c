@@ -328,7 +328,7 @@ struct gt_cursor *gt_cursor_free(struct gt_cursor *c)
 /* Callers of the walk cannot retry: for them a recycled extent is an error that says what to do. */
 static const struct gt_event *step(struct gt_cursor *c, uint64_t seq, struct gt_error *err)
 {
-	const struct gt_event *event;
+	const struct gt_event *event = NULL;
 	int rc = gt_cursor_at(c, seq, &event, err);
 
 	if (rc == GT_RECYCLED)

@@ -314,7 +314,7 @@ static const char *symbol_at(struct gt_object *object, uint64_t address)
 
 	if (!object->have_symbols)
 		read_symbols(object);
-	above = symbols_up_to(object, address);
+	above = object->symbols ? symbols_up_to(object, address) : 0;
 	for (i = above; i > 0 && above - i < 8; i--) {
 		const struct symbol *symbol = &object->symbols[i - 1];
 

@@ -40,7 +40,7 @@ static int add(struct gt_start *start, uint64_t addr, enum gt_space space,
 
 static void take_away(struct gt_start *start, struct gt_held *held)
 {
-	if (!held)
+	if (!held || !start->held)
 		return;
 	HASH_DEL(start->held, held);
 	free(held);
