@@ -7,14 +7,15 @@ LOOPS = {
     "nested": "inferred", "modulo": "inferred", "sizes": "inferred", "epochs": "inferred",
     "epochs_with_grad": "inferred", "evaluation_inside": "inferred", "gan": "inferred",
     "evaluation_inside_with_grad": "inferred", "critics": "inferred", "penalty": "inferred",
-    "trainer": "inferred", "closure": "inferred", "closure_on_one_line": "inferred", "in_hooks": "inferred",
+    "trainer": "inferred", "dataset": "inferred", "closure": "inferred", "closure_on_one_line": "inferred",
+    "in_hooks": "inferred",
     "two_loops": "inferred", "prefetch": "inferred", "while_true": "inferred", "four": "inferred",
     "hidden": "inferred",
     "inference": "loop", "generation": "loop", "one_line": "period", "nvtx": "nvtx", "marks": "marks",
     "single": None, "comparison": None, "at_random": None,
 }
 FOUND = {"hidden": 12}
-EVERYDAY = {"critics", "generation", "nvtx"}
+EVERYDAY = {"critics", "dataset", "generation", "nvtx"}
 
 
 def check_loop(build, name):

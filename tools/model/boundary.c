@@ -245,11 +245,10 @@ static uint32_t tied_event(const struct opening *opening, uint32_t from, uint32_
 	return 0;
 }
 
-static uint32_t birth_with(const struct opening *opening, uint32_t from, uint32_t to,
-			   const struct gt_features *stack)
+static uint32_t birth_at(const struct opening *opening, uint32_t from, uint32_t to, uint32_t place)
 {
 	for (uint32_t p = from; p < to; p++)
-		if (is_birth_in(opening, p) && gt_story_at(opening->story, p)->id == stack->id)
+		if (is_birth_in(opening, p) && gt_story_at(opening->story, p)->place == place)
 			return p;
 	return 0;
 }
@@ -316,13 +315,13 @@ static bool zeroes_first(const struct gt_story *story, const struct gt_passes *p
 	return true;
 }
 
-/* Stack of the first birth of the step that begins there. */
-static const struct gt_features *opener(const struct opening *opening, uint32_t start)
+/* Place of the first birth of the step that begins there; 0 = not known. */
+static uint32_t opener(const struct opening *opening, uint32_t start)
 {
 	for (uint32_t p = start; p < opening->story->exit; p++)
 		if (is_birth_in(opening, p))
-			return gt_story_at(opening->story, p);
-	return NULL;
+			return gt_story_at(opening->story, p)->place;
+	return 0;
 }
 
 static uint32_t first_module_call(const struct gt_story *story, uint32_t before)
@@ -336,12 +335,12 @@ static uint32_t first_module_call(const struct gt_story *story, uint32_t before)
 static uint32_t first_start(const struct opening *opening, uint32_t second)
 {
 	uint32_t anchor = opening->passes->passes[0].first, at = 0;
-	const struct gt_features *stack = second ? opener(opening, second) : NULL;
+	uint32_t place = second ? opener(opening, second) : 0;
 
 	if (!opening->story->python)
 		return needed_birth(opening, 1, 0);
-	if (stack && stack->id)
-		at = birth_with(opening, 1, anchor, stack);
+	if (place)
+		at = birth_at(opening, 1, anchor, place);
 	return at ? at : first_module_call(opening->story, anchor);
 }
 
@@ -359,13 +358,12 @@ static void find_starts(const struct opening *opening, struct gt_boundaries *ret
 	}
 	/* In a new loop the line numbers of the old one mean nothing. */
 	for (size_t s = 1; s + 1 < ret->count; s++) {
-		const struct gt_features *stack = opener(opening, ret->starts[s + 1]);
-		uint32_t at;
+		uint32_t place = opener(opening, ret->starts[s + 1]), at;
 
-		if (!stack || !stack->id || !changes_loop(opening, firsts[s]))
+		if (!place || !changes_loop(opening, firsts[s]))
 			continue;
-		at = birth_with(opening, passes->passes[firsts[s] - 1].last + 1,
-				passes->passes[firsts[s]].first, stack);
+		at = birth_at(opening, passes->passes[firsts[s] - 1].last + 1,
+			      passes->passes[firsts[s]].first, place);
 		ret->starts[s] = at ? at : ret->starts[s];
 	}
 	ret->starts[0] = first_start(opening, ret->count > 1 ? ret->starts[1] : 0);
@@ -374,29 +372,29 @@ static void find_starts(const struct opening *opening, struct gt_boundaries *ret
 
 /* ---- confidence: how alike the steps are ----------------------------------------------------- */
 
-struct histogram { /* births per stack of one step */
+struct histogram { /* births per place of one step */
 	uint32_t *counts;
 	uint64_t sum;
 };
 
 static void fill(const struct gt_story *story, uint32_t from, uint32_t to, struct histogram *ret,
-		 size_t ids)
+		 size_t places)
 {
-	memset(ret->counts, 0, ids * sizeof(*ret->counts));
+	memset(ret->counts, 0, places * sizeof(*ret->counts));
 	ret->sum = 0;
 	for (uint32_t p = from; p < to; p++) {
 		if (gt_story_is_death(story, p))
 			continue;
-		ret->counts[gt_story_at(story, p)->id]++;
+		ret->counts[gt_story_at(story, p)->place]++;
 		ret->sum++;
 	}
 }
 
-static double alike(const struct histogram *a, const struct histogram *b, size_t ids)
+static double alike(const struct histogram *a, const struct histogram *b, size_t places)
 {
 	uint64_t both = 0;
 
-	for (size_t i = 0; i < ids; i++)
+	for (size_t i = 0; i < places; i++)
 		both += a->counts[i] < b->counts[i] ? a->counts[i] : b->counts[i];
 	return a->sum + b->sum ? (double)both / (double)(a->sum + b->sum - both) : 1;
 }
@@ -408,13 +406,13 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static size_t count_ids(const struct gt_story *story)
+static size_t count_places(const struct gt_story *story)
 {
 	size_t most = 0;
 
 	for (uint32_t p = 1; p < story->position_count; p++)
-		if (gt_story_at(story, p)->id > most)
-			most = gt_story_at(story, p)->id;
+		if (gt_story_at(story, p)->place > most)
+			most = gt_story_at(story, p)->place;
 	return most + 1;
 }
 
@@ -422,19 +420,19 @@ static size_t count_ids(const struct gt_story *story)
 static double likeness(const struct gt_story *story, const struct gt_boundaries *steps,
 		       size_t apart)
 {
-	size_t ids = count_ids(story), pairs = 0;
+	size_t places = count_places(story), pairs = 0;
 	struct histogram all[RHYTHM + 1];
 	double *shares = gt_xcalloc(steps->count, sizeof(*shares)), result;
 
 	for (size_t i = 0; i <= apart; i++)
-		all[i] = (struct histogram){gt_xcalloc(ids, sizeof(*all[i].counts)), 0};
+		all[i] = (struct histogram){gt_xcalloc(places, sizeof(*all[i].counts)), 0};
 	for (size_t s = 1; s < steps->count; s++) { /* the first step differs */
 		uint32_t to = s + 1 < steps->count ? steps->starts[s + 1] : steps->end;
 		struct histogram *now = &all[s % (apart + 1)];
 
-		fill(story, steps->starts[s], to, now, ids);
+		fill(story, steps->starts[s], to, now, places);
 		if (s > apart)
-			shares[pairs++] = alike(&all[(s + 1) % (apart + 1)], now, ids);
+			shares[pairs++] = alike(&all[(s + 1) % (apart + 1)], now, places);
 	}
 	qsort(shares, pairs, sizeof(*shares), by_value);
 	result = pairs ? (shares[(pairs - 1) / 2] + shares[pairs / 2]) / 2 : apart == 1;

@@ -42,17 +42,11 @@ struct growing {
 	size_t step;		 /* that was asked for last */
 };
 
-/* The same Python stack is the same site, whatever native code it ran; without one the native. */
-static uint32_t site_key(const struct gt_site_def *site)
-{
-	return site->python ? site->python : site->native | 1u << 31;
-}
-
 static struct series *make_series(struct growing *growing, const struct gt_life *life)
 {
 	const struct gt_story *story = growing->answers->story;
-	const struct gt_site_def *site = gt_story_site(story, life);
-	uint32_t key = site_key(site);
+	const struct gt_features *features = gt_story_birth(story, life);
+	uint32_t key = features->place;
 	struct series *series;
 
 	HASH_FIND(hh, growing->series, &key, sizeof(key), series);
@@ -60,8 +54,8 @@ static struct series *make_series(struct growing *growing, const struct gt_life 
 		return series;
 	series = gt_xcalloc(1, sizeof(*series));
 	series->key = key;
-	series->site = site;
-	series->features = gt_story_birth(story, life);
+	series->site = gt_story_site(story, life);
+	series->features = features;
 	series->old_bytes = gt_xcalloc(growing->steps + 2, sizeof(int64_t));
 	series->bytes = gt_xcalloc(growing->steps + 2, sizeof(int64_t));
 	series->counts = gt_xcalloc(growing->steps + 2, sizeof(int64_t));
@@ -431,11 +425,11 @@ static bool comes_otherwise(const struct gt_features *features, const struct gt_
 	return false;
 }
 
-static bool is_grower(const struct gt_growth *growth, const struct gt_site_def *site)
+static bool is_grower(const struct gt_growth *growth, const struct gt_features *features)
 {
 	for (size_t i = 0; i < growth->count; i++)
 		if (growth->growers[i].kind != GT_GROWTH_CACHE &&
-		    site_key(growth->growers[i].site) == site_key(site))
+		    growth->growers[i].features->place == features->place)
 			return true;
 	return false;
 }
@@ -454,11 +448,10 @@ static bool is_shared(const struct gt_answers *answers, const struct gt_growth *
 		const struct gt_life *life = &story->lives[i];
 		const struct gt_features *features = gt_story_birth(story, life);
 
-		if (features->id == before || life->died >= answers->steps.end)
+		if (features->place == before || life->died >= answers->steps.end)
 			continue;
-		before = features->id;
-		if (comes_otherwise(features, grower, index) &&
-		    !is_grower(growth, gt_story_site(story, life)))
+		before = features->place;
+		if (comes_otherwise(features, grower, index) && !is_grower(growth, features))
 			return true;
 	}
 	return false;

@@ -94,14 +94,14 @@ static size_t busiest(const struct jump *jumps, size_t count)
 	return best;
 }
 
-/* The first iteration has no jump before it: it begins with a stack that opens a later one. */
+/* The first iteration has no jump before it: it begins at a place that opens a later one. */
 static uint32_t first_start(const struct gt_story *story, const struct gt_boundaries *steps)
 {
 	for (uint32_t p = 1; p < steps->starts[0]; p++) {
-		uint32_t id = gt_story_at(story, p)->id;
+		uint32_t place = gt_story_at(story, p)->place;
 
 		for (size_t s = 0; !gt_story_is_death(story, p) && s < steps->count; s++)
-			if (gt_story_at(story, steps->starts[s])->id == id)
+			if (gt_story_at(story, steps->starts[s])->place == place)
 				return p;
 	}
 	return 0;

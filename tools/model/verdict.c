@@ -339,7 +339,6 @@ bool gt_is_held(const struct gt_trial *t, const struct gt_block *block)
 /* By step: what a growing stack made before this one; by call: all that the loop has made. */
 bool gt_was_kept(const struct gt_trial *t, const struct gt_block *block)
 {
-	const struct gt_site_def *site = &t->lane->site_defs[block->site];
 	const struct gt_growth *growth = &t->v->growth;
 	const struct gt_life *life;
 
@@ -348,8 +347,8 @@ bool gt_was_kept(const struct gt_trial *t, const struct gt_block *block)
 	life = life_of(t, block);
 	for (size_t i = 0; life && i < growth->count; i++)
 		if (growth->growers[i].kind != GT_GROWTH_CACHE &&
-		    growth->growers[i].site->python == site->python &&
-		    (site->python || growth->growers[i].site->native == site->native))
+		    growth->growers[i].features->place ==
+			    gt_story_birth(t->answers->story, life)->place)
 			return step_of(t, life) < t->v->step;
 	return false;
 }

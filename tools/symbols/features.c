@@ -100,10 +100,27 @@ struct entry {
 	const struct gt_frame *frames[];
 };
 
+/*
+ * A position of the program: a line of Python within the one that called it, or a native stack where
+ * there is no Python. How the interpreter went from line to line is no part of it: from 3.11 on it
+ * replaces instructions that have run before by quicker ones, which call from other addresses and
+ * enter some functions without C in between, so that a loop's first turn has other stacks than the rest.
+ */
+struct place {
+	struct place_key {
+		const struct place *caller;
+		const char *file, *function; /* NULL: native */
+		uint64_t line;		     /* or the native node */
+	} key;
+	UT_hash_handle hh;
+	uint32_t number; /* 0: no stack ends here */
+};
+
 struct gt_feature_table {
 	struct gt_symbols *symbols;
 	struct entry *entries;
-	uint32_t count;
+	struct place *places;
+	uint32_t count, place_count;
 };
 
 static const struct gt_features no_features;
@@ -120,12 +137,17 @@ struct gt_feature_table *gt_feature_table_new(struct gt_symbols *symbols)
 struct gt_feature_table *gt_feature_table_free(struct gt_feature_table *table)
 {
 	struct entry *entry, *next;
+	struct place *place, *next_place;
 
 	if (!table)
 		return NULL;
 	HASH_ITER(hh, table->entries, entry, next) {
 		HASH_DEL(table->entries, entry);
 		free(entry);
+	}
+	HASH_ITER(hh, table->places, place, next_place) {
+		HASH_DEL(table->places, place);
+		free(place);
 	}
 	free(table);
 	return NULL;
@@ -289,6 +311,43 @@ static void fill(struct entry *entry, struct gt_stack stack)
 	features->to_call = frames_before(features, GT_IN_CALL, false);
 }
 
+/* NULL: no memory. */
+static struct place *find_place(struct gt_feature_table *table, struct place_key key)
+{
+	struct place *place;
+
+	HASH_FIND(hh, table->places, &key, sizeof(key), place);
+	if (place)
+		return place;
+	place = calloc(1, sizeof(*place));
+	if (!place)
+		return NULL;
+	place->key = key;
+	HASH_ADD(hh, table->places, key, sizeof(key), place);
+	return place;
+}
+
+/* Texts of symbols are equal when their pointers are. */
+static uint32_t number_place(struct gt_feature_table *table, const struct entry *entry)
+{
+	const struct gt_features *features = &entry->features;
+	struct place *place = NULL;
+
+	if (!features->frame_count)
+		place = find_place(table, (struct place_key){.line = entry->key.native});
+	for (uint32_t i = 0; i < features->frame_count; i++) {
+		const struct gt_frame *frame = features->frames[i];
+
+		place = find_place(table, (struct place_key){place, frame->file, frame->function,
+							     (uint64_t)frame->line});
+		if (!place)
+			break;
+	}
+	if (place && !place->number)
+		place->number = ++table->place_count;
+	return place ? place->number : 0;
+}
+
 const struct gt_features *gt_features_of(struct gt_feature_table *table, uint32_t native,
 					 uint32_t python)
 {
@@ -308,6 +367,7 @@ const struct gt_features *gt_features_of(struct gt_feature_table *table, uint32_
 	entry->key = key;
 	entry->features.id = ++table->count;
 	fill(entry, stack);
+	entry->features.place = number_place(table, entry);
 	HASH_ADD(hh, table->entries, key, sizeof(key), entry);
 	return &entry->features;
 }

@@ -47,6 +47,8 @@
 struct gt_features {
 	uint32_t bits;
 	uint32_t id; /* of the stack: equal stacks, equal numbers; 0 = no stack */
+	/* Of the program: equal Python frames, equal numbers; without Python as id. 0 = no stack. */
+	uint32_t place;
 	/* Python frames, outermost first. */
 	const struct gt_frame *const *frames;
 	uint32_t frame_count;
