@@ -1,5 +1,6 @@
 # What the answers say of real trainings: categories to the byte, steps, growth, verdicts.
-# check-answers has every row of its tables; the everyday part is a few of each.
+# check-answers has every row of its tables; the everyday part is a few of each, and
+# check-answers-python3.13 that part under another Python, for which PyTorch is fetched once.
 
 CHECKS	+= answers-everyday
 
@@ -29,3 +30,6 @@ $(ANSWERS)/%: tests/answers/%.c $(O)/sim/libcuda.so.1
 	$(Q)$(CC) $(CFLAGS_ALL) -isystem $(CUDA13) $^ -o $@
 
 check-answers check-answers-everyday: $(ANSWERS_PROGS)
+
+check-answers-python%: all $(O)/tests/answers/lives $(ANSWERS_PROGS)
+	$(Q)GT_TORCH_PYTHON=python$* $(PYTHON) tests/answers/check.py $(O)
