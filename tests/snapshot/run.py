@@ -137,6 +137,8 @@ class Ranges:
 
 def replay(snapshot, device):
     """Forwards from nothing: every event must be possible, and the end must be the segments listed."""
+    times = [e["time_us"] for e in snapshot["device_traces"][device] if "time_us" in e]
+    expect(times == sorted(times), "times step back")
     allocs, maps, blocks, freed = Ranges(), Ranges(), Ranges(), None
     for e in snapshot["device_traces"][device]:
         a, n, what = e.get("addr"), e["size"], e["action"]

@@ -5,7 +5,7 @@
  *        say viz SEED N    the snapshot of a random program of N events, made in memory
  * The program of a seed allocates and frees segments, torch blocks in them, mappings, memory
  * without an allocator, and also does what only damaged traces do: overlaps, frees of what is not
- * there.
+ * there, times that step back.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -117,7 +117,7 @@ static struct gt_site_def sites[SITES] = {
 /* Addresses are drawn from few places, so that things meet, overlap and come back. */
 static struct gt_event random_event(uint64_t seq, bool mappings)
 {
-	struct gt_event event = {.seq = seq, .us = seq / 3};
+	struct gt_event event = {.seq = seq, .us = seq / 3 - (seq % 7 ? 0 : seq / 50)};
 	uint64_t place = (uint64_t)(rand() % 24);
 
 	event.op = rand() % 2 ? GT_OP_ALLOC : rand() % 8 ? GT_OP_FREE : GT_OP_IMPLICIT_FREE;
