@@ -285,7 +285,7 @@ def main():
                   ("torch-pprof", pprof, torch), ("torch-json", json_schemas, torch),
                   ("torch-again", round_trip, torch), ("snapshot-again", round_trip, snapshot), ("torch-duckdb", duck, torch),
                   ("torch-duckdb-sqlite", duck_sqlite, torch), ("torch-perfetto", perfetto, torch),
-                  ("snapshot-stacks", stacks, snapshot), ("snapshot-answers", answers, snapshot),
+                  ("snapshot-stacks", stacks, snapshot, False), ("snapshot-answers", answers, snapshot),
                   ("snapshot-json", json_schemas, snapshot)]
     elif asked:
         print("skip torch: no PyTorch environment can be made here")

@@ -26,15 +26,31 @@ from harness import Bench, ROOT, equal, expect  # noqa: E402
 from wire import Pprof  # noqa: E402
 
 HOSTILE = '=evil;"x\n,\\.py'
-SCRIPT = """
-import ctypes
+START = """
+import ctypes, sys
 cuda = ctypes.CDLL("libcuda.so.1")
 context, address = ctypes.c_void_p(), ctypes.c_uint64()
 cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), cuda.cuCtxSetCurrent(context)
+"""
+SCRIPT = START + """
 def take(size):
     assert not cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(size))
 for size in 4096, 8192, 1 << 20:
     take(size)
+"""
+# Without a context the driver refuses to free. What has the name of a library of torch's has answers.
+TORCH = "int take(int (*from)(void *, unsigned long), void *at, unsigned long size) { return from(at, size); }"
+REFUSED = START + """
+torch = ctypes.CDLL(sys.argv[1])
+def take(size):
+    assert not torch.take(cuda.cuMemAlloc_v2, ctypes.byref(address), ctypes.c_size_t(size))
+    return ctypes.c_uint64(address.value)
+block = take(1 << 20)
+cuda.cuCtxSetCurrent(None)
+assert cuda.cuMemFree_v2(block)
+cuda.cuCtxSetCurrent(context)
+take(4096)
+assert not cuda.cuMemFree_v2(block)
 """
 
 
@@ -66,7 +82,7 @@ def blocks(bench, path):
     return list(csv.DictReader(io.StringIO(bench.text("export", "--format", "csv", path), newline="")))
 
 
-def stacks(bench, path, whole):
+def stacks(bench, path, whole=True):
     """Folded, speedscope and pprof of every device, moment and level have the command's sums; all that was
     ever allocated is, of a history that is whole, the sum of its blocks."""
     seen, rows = 0, blocks(bench, path)
@@ -436,6 +452,22 @@ def stays(bench, kind, path, out):
     equal([name for name in os.listdir(bench.dir) if name.startswith("mode." + kind)], ["mode." + kind], "files")
 
 
+def refused_trace(bench):
+    library = os.path.join(bench.dir, "libtorch_cpu.so")
+    subprocess.run(["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", library], input=TORCH.encode(), check=True)
+    return bench.trace("refused", [sys.executable, "-c", REFUSED, library])
+
+
+def refused(bench, path):
+    """A free that was refused ends a row and begins another; what is inferred of the block holds for both."""
+    rows = [r for r in blocks(bench, path) if r["bytes"] == str(1 << 20)]
+    events = [(r["from_event"] != "", r["to_event"] != "") for r in rows]
+    equal(events, [(True, True)] * 2, "ends of the block's rows")
+    expect(rows[0]["category"], "nothing is inferred: no test")
+    for column in ("category", "owner", "line"):
+        equal(rows[1][column], rows[0][column], column + " after the refusal")
+
+
 def files(bench, path):
     """Modes, links, traces that would be replaced, disks that are full."""
     for kind in ("folded", "pprof", "speedscope", "sqlite", "chrome", "csv", "openmetrics"):
@@ -528,6 +560,7 @@ def traces(bench):
         "large": bench.trace("large", [*traffic, "400000"]),
         "lost": bench.trace("lost", [*traffic, "200000", "--max", "60000", "--seed", "3"], GPUTRACE_RING="200K"),
         "hostile": hostile_trace(bench),
+        "refused": refused_trace(bench),
     }
 
 
@@ -535,11 +568,11 @@ def main():
     bench, wanted = Bench(sys.argv[1]), sys.argv[2:]
     paths = traces(bench)
     cases = [("stacks-" + n, stacks, paths[n], n != "lost") for n in ("oom", "two", "lost")]
-    cases += [("again-" + n, round_trip, paths[n]) for n in ("two", "lost")]
+    cases += [("again-" + n, round_trip, paths[n]) for n in ("two", "lost", "refused")]
     cases += [(n, f, paths["two"]) for n, f in (("labels", labels), ("documented", documented), ("answers", answers),
                                                 ("lines", lines), ("events", events), ("chrome-two", chrome),
                                                 ("files", files), ("usage", usage))]
-    cases += [("several", several, paths["oom"], paths["two"]), ("events-oom", events, paths["oom"]),
+    cases += [("several", several, paths["oom"], paths["two"]), ("events-oom", events, paths["oom"]), ("refused", refused, paths["refused"]), ("events-refused", events, paths["refused"]),
               ("lost", lost, paths["lost"]), ("chrome-oom", chrome, paths["oom"]), ("metrics", metrics, paths["oom"]),
               ("metrics-two", metrics, paths["two"]), ("watched", watched, paths["oom"]),
               ("several-again", round_several, paths["oom"], paths["two"]), ("no-database", no_database, paths["oom"]),
