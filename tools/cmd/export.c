@@ -165,14 +165,12 @@ int gt_cmd_export(struct gt_args *args)
 				  &gt_export_names[1]);
 	status = check(args, format);
 	if (!status)
-		status = gt_session_open(args, &session);
+		status = gt_places_open(args, &session, &places);
 	if (status)
 		return status;
-	places = gt_places_of(args, &session);
 	status = gt_check_places(args, &places);
 	if (!status)
 		status = run(args, format, &places);
-	free(places.places);
-	gt_session_close(&session);
+	gt_places_close(&places);
 	return status;
 }

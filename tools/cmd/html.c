@@ -213,17 +213,15 @@ int gt_cmd_html(struct gt_args *args)
 {
 	struct gt_session session;
 	struct gt_places places;
-	int status = gt_session_open(args, &session);
+	int status = gt_places_open(args, &session, &places);
 
 	if (status)
 		return status;
-	places = gt_places_of(args, &session);
 	status = check(args, &session);
 	if (!status)
 		status = gt_check_places(args, &places);
 	if (!status)
 		status = make(args, &places);
-	free(places.places);
-	gt_session_close(&session);
+	gt_places_close(&places);
 	return status;
 }

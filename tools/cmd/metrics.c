@@ -54,14 +54,12 @@ static int once(struct gt_args *args)
 {
 	struct gt_session session;
 	struct gt_places places;
-	int status = gt_session_open(args, &session);
+	int status = gt_places_open(args, &session, &places);
 
 	if (status)
 		return status;
-	places = gt_places_of(args, &session);
 	status = write_places(args, &places);
-	free(places.places);
-	gt_session_close(&session);
+	gt_places_close(&places);
 	return status;
 }
 

@@ -289,6 +289,21 @@ struct gt_places gt_places_of(const struct gt_args *args, struct gt_session *ses
 	return places;
 }
 
+int gt_places_open(const struct gt_args *args, struct gt_session *session, struct gt_places *ret)
+{
+	int status = gt_session_open(args, session);
+
+	if (!status)
+		*ret = gt_places_of(args, session);
+	return status;
+}
+
+void gt_places_close(struct gt_places *places)
+{
+	free(places->places);
+	gt_session_close(places->session);
+}
+
 int gt_check_places(const struct gt_args *args, const struct gt_places *places)
 {
 	if (places->count || args->device == GT_ANY_DEVICE)
@@ -321,17 +336,15 @@ int gt_run_places(struct gt_args *args, int (*print)(struct gt_out *out, const s
 	struct gt_session session;
 	struct gt_places places;
 	struct gt_out out;
-	int status = gt_session_open(args, &session);
+	int status = gt_places_open(args, &session, &places);
 
 	if (status)
 		return status;
-	places = gt_places_of(args, &session);
 	status = gt_check_places(args, &places);
 	if (!status)
 		status = gt_args_out(args, &out);
 	if (!status)
 		status = gt_args_done(args, &out, print(&out, args, &places));
-	free(places.places);
-	gt_session_close(&session);
+	gt_places_close(&places);
 	return status;
 }

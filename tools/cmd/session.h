@@ -57,6 +57,10 @@ struct gt_places {
 /* Devices that saw any event, those of --device only. */
 struct gt_places gt_places_of(const struct gt_args *args, struct gt_session *session);
 
+/* Both in one; what was opened is closed together. 0, or the exit status after saying why. */
+int gt_places_open(const struct gt_args *args, struct gt_session *session, struct gt_places *ret);
+void gt_places_close(struct gt_places *places);
+
 /* 0, or the exit status after saying that --device names none of them. */
 int gt_check_places(const struct gt_args *args, const struct gt_places *places);
 

@@ -6,20 +6,14 @@
  * driver: the per-thread-stream twin of a function (streams do nothing here, so the function
  * itself does the work) and functions that the simulator does not have, which say so.
  */
+#include "../jump.h"
+
 int sim_not_supported(void);
 
 int sim_not_supported(void)
 {
 	return 801; /* CUDA_ERROR_NOT_SUPPORTED */
 }
-
-#if defined(__x86_64__)
-#define JUMP "jmp "
-#elif defined(__aarch64__)
-#define JUMP "b "
-#else
-#error "write the jump instruction of this machine here"
-#endif
 
 #define ENTRY(symbol, target)                    \
 	__asm__(".text\n"                        \

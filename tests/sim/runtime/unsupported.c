@@ -2,20 +2,14 @@
 /*
  * unsupported.c - runtime functions that exist so that programs load, and answer "not supported".
  */
+#include "../jump.h"
+
 int rt_not_supported(void);
 
 int rt_not_supported(void)
 {
 	return 801; /* cudaErrorNotSupported */
 }
-
-#if defined(__x86_64__)
-#define JUMP "jmp "
-#elif defined(__aarch64__)
-#define JUMP "b "
-#else
-#error "write the jump instruction of this machine here"
-#endif
 
 #ifdef RT_STATIC /* the other files are compiled with hidden visibility then */
 #define HIDE ".hidden "
