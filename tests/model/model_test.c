@@ -263,6 +263,33 @@ Test(peak, holders_equal_brute_force_with_and_without_history)
 	cr_assert_gt(without, 20);
 }
 
+Test(hold, is_of_all_its_blocks_and_says_where_they_differ)
+{
+	const struct gt_block blocks[] = {
+		{.size = 512, .requested = 500, .birth_us = 7, .stream = 1, .pool = 2},
+		{.size = 1024, .birth_us = 3, .stream = 1, .pool = 3},
+		{.size = 512, .requested = 1, .birth_us = 5, .stream = 4, .pool = 2},
+	};
+	struct gt_hold hold = {0};
+
+	gt_hold_add(&hold, &blocks[0]);
+	cr_assert_eq(hold.stream, 1);
+	cr_assert_eq(hold.pool, 2);
+	cr_assert_eq(hold.requested_of, hold.bytes);
+	gt_hold_add(&hold, &blocks[1]);
+	cr_assert_eq(hold.stream, 1);
+	cr_assert_eq(hold.pool, GT_POOL_MIXED);
+	gt_hold_add(&hold, &blocks[2]);
+	cr_assert_eq(hold.stream, GT_STREAM_MIXED);
+	cr_assert_eq(hold.pool, GT_POOL_MIXED);
+	cr_assert_eq(hold.requested, 501);
+	cr_assert_eq(hold.requested_of, 1024, "bytes of those that tell");
+	cr_assert_eq(hold.bytes, 2048);
+	cr_assert_eq(hold.count, 3);
+	cr_assert_eq(hold.largest, 1024);
+	cr_assert_eq(hold.oldest_us, 3);
+}
+
 static void check_points(const struct program *program, size_t l)
 {
 	const struct gt_trace_lane *lane = &program->trace->lanes[l];
