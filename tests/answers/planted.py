@@ -11,7 +11,7 @@ import sys
 import tempfile
 from typing import NamedTuple
 
-from harness import HERE, Skipped, Traced, equal, expect, record
+from harness import HERE, Skipped, Traced, equal, expect, record, same_as_file
 
 CLI = os.path.join(os.path.dirname(HERE), "cli")
 SIM = os.path.join(os.path.dirname(HERE), "sim", "run")
@@ -133,11 +133,33 @@ def check_segments(run, answer):
     equal(run.json("errors")["errors"][-1]["outcome"], "fatal", "outcome of the last refusal")
 
 
+def needed(answer):
+    """What is missing: of the whole step where it is known what was to come, else of the request."""
+    device, to_come = answer["device"], answer["to_come"] or 0
+    others = sum(other["bytes"] for other in device["others"])
+    over = device["allocated"] + to_come - (device["total"] - others) if to_come else 0
+    return over if over > 0 else answer["short_by"]
+
+
+def check_formulas(answer):
+    """Of the remedies of a first step, whose bytes nothing in the trace was tried on."""
+    remedies = {r["id"]: r["bytes"] for r in answer["remedies"]}
+    weights, gradients, state = (answer["categories"][k] for k in ("weights", "gradients", "optimizer_state"))
+    state += answer["to_come"] - remedies["no-foreach"]
+    expect(weights and gradients and state, "categories %r" % answer["categories"])
+    for name, wanted in (("optimizer-on-cpu", state + gradients), ("eight-bit-state", state // 4 * 3),
+                         ("shard-two", (weights + 2 * gradients + state) // 2)):
+        equal(remedies[name], wanted, "bytes of " + name)
+
+
 def check_remedies(run, answer):
-    """Every remedy has a formula; one that was tried on the blocks and is not enough is said to be none."""
+    """Every remedy has a formula; one that was not tried on the blocks is enough if its bytes are."""
     for remedy in answer["remedies"]:
         expect(remedy["formula"], "no formula: %r" % remedy)
-        expect(not remedy["enough"] or remedy["bytes"] >= min(answer["short_by"], remedy["bytes"]), remedy)
+        if not remedy["checked"]:
+            equal(remedy["enough"], remedy["bytes"] >= needed(answer), "enough of %r" % remedy)
+    if answer["verdict"]["cause"] == "first-step-too-large":
+        check_formulas(answer)
     everything = run.run("oom", "--remedies")
     for remedy in answer["remedies"]:
         expect(remedy["formula"] in everything, "--remedies leaves out %r" % remedy)
@@ -161,13 +183,7 @@ def check_screens(run, name):
                                env=dict(os.environ, NO_COLOR="1", TERM="xterm"), capture_output=True, text=True,
                                timeout=120, check=True).stdout
         expect(len(shown.splitlines()) <= 24, "%d lines: %s" % (len(shown.splitlines()), shown))
-        path = os.path.join(HERE, "golden", "%s-%s.txt" % (name, command[0]))
-        if "--write" in sys.argv:
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "w", encoding="utf-8") as out:
-                out.write(plain(shown))
-        with open(path, encoding="utf-8") as wanted:
-            equal(plain(shown), wanted.read(), "screen of %s" % command[0])
+        same_as_file(os.path.join(HERE, "golden", "%s-%s.txt" % (name, command[0])), plain(shown))
 
 
 def check_fault(build, name):

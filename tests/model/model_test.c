@@ -263,6 +263,64 @@ Test(peak, holders_equal_brute_force_with_and_without_history)
 	cr_assert_gt(without, 20);
 }
 
+/* The number of the last event before the microsecond. */
+static uint64_t last_before(const struct program *program, size_t l, uint64_t us)
+{
+	const struct gt_trace_lane *lane = &program->trace->lanes[l];
+	const struct written_lane *all = &program->written->lanes[lane->lane];
+	uint64_t seq = 0;
+
+	for (size_t i = 0; i < all->count && all->events[i].seq <= lane->seq; i++)
+		if (all->events[i].us < us)
+			seq = all->events[i].seq;
+	return seq;
+}
+
+/* As if exit() had begun then: true if the history reaches so far back. */
+static bool check_end(struct program *program, size_t l, uint64_t exit_us)
+{
+	const struct gt_trace_lane *lane = &program->trace->lanes[l];
+	const bool reaches = lane->history_first == 1 || lane->history_us < exit_us;
+	const uint64_t seq = reaches ? last_before(program, l, exit_us) : lane->seq;
+	struct world *world = world_at(program, l, seq);
+	struct gt_when when = {.kind = GT_WHEN_END};
+	struct gt_error err = {0};
+	struct gt_state state;
+
+	program->trace->header.exit_us = exit_us;
+	cr_assert_eq(gt_state_get(program->trace, l, GT_TOTAL_IN_USE, when, &state, &err), 0, "%s",
+		     err.text);
+	cr_assert_eq((int64_t)state.bytes, world->cur[GT_TOTAL_IN_USE]);
+	cr_assert_eq(state.seq, seq);
+	cr_assert_eq(state.teardown, !reaches);
+	gt_state_clear(&state);
+	free(world);
+	return reaches;
+}
+
+Test(end, is_before_the_microsecond_in_which_exit_began)
+{
+	size_t reached = 0, missed = 0;
+
+	for (uint64_t seed = 0; seed < 12; seed++) {
+		struct program program;
+
+		open_program(&program, seed, seed % 2 ? 6 : 1000);
+		for (size_t l = 0; l < program.trace->lane_count; l++) {
+			const struct gt_trace_lane *lane = &program.trace->lanes[l];
+			const struct written_lane *all = &program.written->lanes[lane->lane];
+
+			for (size_t i = 1; i < all->count && all->events[i].seq <= lane->seq;
+			     i += 97)
+				*(check_end(&program, l, all->events[i].us) ? &reached : &missed) +=
+					1;
+		}
+		close_program(&program);
+	}
+	cr_assert_gt(reached, 50);
+	cr_assert_gt(missed, 5);
+}
+
 Test(hold, is_of_all_its_blocks_and_says_where_they_differ)
 {
 	const struct gt_block blocks[] = {

@@ -139,7 +139,7 @@ static int at_end(struct gt_state *state, struct gt_error *err)
 	bool reaches = lane->history_first <= 1 || (exit_us && lane->history_us < exit_us);
 
 	if (!exit_us || !reaches) {
-		state->teardown = exit_us && lane->history_us >= exit_us;
+		state->teardown = exit_us != 0;
 		return by_walk(state, lane->seq, UINT64_MAX, err);
 	}
 	return by_walk(state, UINT64_MAX, exit_us - 1, err);
