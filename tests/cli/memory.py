@@ -47,9 +47,19 @@ def sum_of(numbers):
     return None
 
 
-def cases(bench, failed, crowded):
-    """failed: of prog/oom; crowded: a run beside another process, with a context that costs something."""
+def free_since_the_sample(bench, path):
+    """What was taken since free memory was asked for is not free any more: alone on a device, nothing is unexplained."""
+    for at in ("peak", "end"):
+        answer = bench.json("ledger", "--at", at, path)
+        rows = {row["kind"]: row["bytes"] for row in answer["rows"]}
+        expect(rows["library"] > 0, "nothing was taken: no test")
+        equal((rows["unexplained"], rows["free"]), (0, answer["device_total"] - rows["library"]), "rest and free at " + at)
+
+
+def cases(bench, failed, crowded, small):
+    """failed: of prog/oom; crowded: a run beside another process, with a context that costs something; small: one alone."""
     for name in COMMANDS:
         bench.case("golden-%s-screens" % name, screens, name, failed)
         bench.case("golden-%s-help" % name, helps, name, failed)
     bench.case("ledger-adds-up", ledger_of_words, crowded)
+    bench.case("ledger-free", free_since_the_sample, small)

@@ -526,7 +526,7 @@ def main():
     bench.case("ring", ring, None)
     crowded = bench.trace("crowded", [bench.program("traffic"), "--events", "5003"],
                           GT_SIM_CONTEXT_COST="412M", GT_SIM_OTHERS="4711:600")
-    memory.cases(bench, failed, crowded)
+    memory.cases(bench, failed, crowded, small)
     return 1 if bench.bad else 0
 
 
