@@ -14,6 +14,7 @@
 #include "model/group.h"
 #include "model/series.h"
 #include "model/state.h"
+#include "model/walk.h"
 
 #define PROGRAMS 60
 
@@ -261,6 +262,24 @@ Test(peak, holders_equal_brute_force_with_and_without_history)
 		close_program(&program);
 	}
 	cr_assert_gt(without, 20);
+}
+
+Test(walk, what_torch_holds_is_not_what_pools_and_graphs_hold)
+{
+	struct gt_site_def defs[] = {
+		{0},
+		{.space = GT_SPACE_DRIVER, .mask = GT_MASK_RESERVED},
+		{.space = GT_SPACE_MAPPING, .mask = GT_MASK_RESERVED},
+		{.space = GT_SPACE_POOL, .mask = GT_MASK_RESERVED},
+		{.space = GT_SPACE_GRAPH, .mask = GT_MASK_RESERVED},
+		{.space = GT_SPACE_DRIVER, .mask = GT_MASK_RESERVED | GT_MASK_IN_USE},
+		{.space = GT_SPACE_TORCH, .mask = GT_MASK_TORCH | GT_MASK_IN_USE},
+	};
+	struct gt_site sites[] = {{.live = 0}, {.live = 1},  {.live = 2}, {.live = 4},
+				  {.live = 8}, {.live = 16}, {.live = 32}};
+	struct gt_trace_lane lane = {.site_defs = defs, .sites = sites, .site_count = 7};
+
+	cr_assert_eq(gt_torch_reserved(&lane), 3);
 }
 
 /* The number of the last event before the microsecond. */

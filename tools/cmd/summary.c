@@ -292,7 +292,7 @@ static json_t *json_device(const struct gt_place *place)
 		(json_int_t)ctr->peak[GT_TOTAL_RESERVED], "torch_allocated",
 		(json_int_t)ctr->cur[GT_TOTAL_TORCH], "peak_seconds",
 		gt_json_seconds(ctr->peak_us[GT_TOTAL_IN_USE], true), "torch_reserved",
-		(json_int_t)gt_pool_reserved(lane), "torch_peak_allocated",
+		(json_int_t)gt_torch_reserved(lane), "torch_peak_allocated",
 		(json_int_t)ctr->peak[GT_TOTAL_TORCH], "live_blocks", (json_int_t)ctr->live_count,
 		"events", (json_int_t)lane->seq, "allocations", (json_int_t)ctr->allocs, "frees",
 		(json_int_t)ctr->frees, "unknown_frees", (json_int_t)ctr->unknown_frees,

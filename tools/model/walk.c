@@ -24,7 +24,7 @@ void gt_totals_add(int64_t totals[GT_TOTALS], const struct gt_trace_lane *lane,
 			totals[k] += change;
 }
 
-uint64_t gt_pool_reserved(const struct gt_trace_lane *lane)
+uint64_t gt_torch_reserved(const struct gt_trace_lane *lane)
 {
 	uint64_t sum = 0;
 

@@ -20,8 +20,8 @@ unsigned int gt_site_mask(const struct gt_trace_lane *lane, uint32_t site);
 void gt_totals_add(int64_t totals[GT_TOTALS], const struct gt_trace_lane *lane,
 		   const struct gt_event *event, int sign);
 
-/* Bytes of live pool segments: driver allocations that are subdivided and so not in use themselves. */
-uint64_t gt_pool_reserved(const struct gt_trace_lane *lane);
+/* What torch holds to subdivide: not in use as such, and not held by the driver's own pools or graphs. */
+uint64_t gt_torch_reserved(const struct gt_trace_lane *lane);
 
 /* Whether the state after event seq can be reached by walking back. */
 bool gt_history_reaches(const struct gt_trace_lane *lane, uint64_t seq);
