@@ -169,7 +169,7 @@ static inline uint32_t gt_def_thread(void)
 	return gt_likely(gt_thread_id.epoch == gt_epoch) ? gt_thread_id.id : gt_def_new_thread();
 }
 
-/* ---- stacks: stack_native.c, stack_python.c, unwind_*.c, modules.c, sites.c ------------------ */
+/* ---- stacks: stack_native.c, stack_python.c, unwind_*.c, modules.c, native_nodes.c ----------- */
 
 struct gt_where { /* a captured stack: innermost nodes, 0 = none */
 	uint32_t native, python;

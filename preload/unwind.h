@@ -8,7 +8,7 @@
  *   unwind_cfi.c    .eh_frame to the rule of one pc: a miss of the rule cache, nothing else
  *   unwind_other.c  libgcc and libunwind: frames that need a complete unwinder, or by wish
  *   modules.c       pc to object file and its unwind information; records of objects
- *   sites.c         stack to node id
+ *   native_nodes.c  stack to node id
  */
 #ifndef GT_UNWIND_H
 #define GT_UNWIND_H
@@ -65,7 +65,7 @@ void gt_modules_forget(void);	      /* in a forked child */
 /* The rule of the instruction at pc (one before a return address). Never fails: OTHER or STOP. */
 void gt_cfi_rule(const struct gt_module *module, uint64_t pc, struct gt_rule *ret);
 
-/* ---- sites.c --------------------------------------------------------------------------------- */
+/* ---- native_nodes.c -------------------------------------------------------------------------- */
 
 /*
  * One state of the walk, and what the walk read to get there. Addresses are kept as distances below
