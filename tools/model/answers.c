@@ -78,6 +78,18 @@ const struct gt_life *gt_answers_next(const struct gt_answers *answers, size_t l
 
 /* ---- making ---------------------------------------------------------------------------------- */
 
+#define TELLING 5 /* steps that would show a pattern, were there one */
+
+/*
+ * A run that ended early has steps although nothing could repeat yet. Of one that went on and showed no
+ * pattern nobody may name a step, or compare what is in one with what is in another.
+ */
+static void forget_doubtful(struct gt_boundaries *steps)
+{
+	if (steps->source == GT_STEPS_NONE && steps->count >= TELLING)
+		steps->count = 0;
+}
+
 int gt_answers_make(const struct gt_trace *trace, struct gt_symbols *symbols,
 		    struct gt_answers **ret, struct gt_error *err)
 {
@@ -90,6 +102,7 @@ int gt_answers_make(const struct gt_trace *trace, struct gt_symbols *symbols,
 	answers->passes = gt_passes_of(answers->story);
 	answers->steps = gt_boundaries_of(answers->story, &answers->passes);
 	gt_categorize(answers->story, &answers->passes, &answers->steps);
+	forget_doubtful(&answers->steps);
 	answers->alive = gt_xcalloc(1, sizeof(*answers->alive));
 	answers->alive->lives.size = sizeof(struct at_address);
 	answers->alive->lane_index = SIZE_MAX; /* none yet */

@@ -62,15 +62,20 @@ static void look_at(struct finding *finding, uint32_t position)
 	finding->open.last = position;
 }
 
+/* Not the workspace that the first pass makes: of a small model it is larger than all gradients. */
+static bool is_kept(const struct gt_story *story, uint32_t position, const struct gt_pass *pass)
+{
+	return !gt_story_is_death(story, position) &&
+	       !(gt_story_at(story, position)->bits & GT_HAS_WORKSPACE) &&
+	       gt_story_life(story, position)->died > pass->last;
+}
+
 static void count_kept(const struct gt_story *story, const struct gt_passes *passes)
 {
 	for (size_t i = 0; i < passes->count; i++)
-		for (uint32_t p = passes->passes[i].first; p <= passes->passes[i].last; p++) {
-			const struct gt_life *life = gt_story_life(story, p);
-
-			if (!gt_story_is_death(story, p) && life->died > passes->passes[i].last)
-				passes->passes[i].kept_bytes += life->size;
-		}
+		for (uint32_t p = passes->passes[i].first; p <= passes->passes[i].last; p++)
+			if (is_kept(story, p, &passes->passes[i]))
+				passes->passes[i].kept_bytes += gt_story_life(story, p)->size;
 }
 
 struct gt_passes gt_passes_of(const struct gt_story *story)
