@@ -277,6 +277,39 @@ def load_twice():
         model.load_state_dict(state)
 
 
+def few_steps():
+    """Dies of its growth before ten steps are over."""
+    total = []
+    x = torch.randn(32768, 256).to("cuda")
+
+    def validate(model, out):
+        total.append(F.mse_loss(model(x), x))  # the fault: few_steps
+    train(1000, validate)
+
+
+def kept_batches():
+    """Batches come ahead of their step, from a generator, and one forgotten list has them all."""
+    seen = []
+
+    def load():
+        batch = torch.randn(2048, 256).to("cuda")  # the fault: kept_batches
+        seen.append(batch)
+        return batch
+
+    def batches(ahead=4):
+        queue = [load() for _ in range(ahead)]
+        while True:
+            queue.append(load())
+            yield queue.pop(0)
+    model = mlp()
+    optimizer = torch.optim.SGD(model.parameters(), momentum=0.9)
+    for batch in batches():
+        loss = model(batch).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
 def healthy():
     train(14, rows=lambda step: 256 + 64 * (step % 5))
 

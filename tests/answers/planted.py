@@ -6,6 +6,7 @@ has no line of its own (another program's memory). `traces`: the command gets th
 processes. The table of all rows is printed at the end of the last one.
 """
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -63,6 +64,9 @@ FAULTS = {
     "load_twice": oom("load-peak", "in loading", "4G"),
     "forked_holder": oom("other-process", "holds 6000 MiB of this card", "8G", traces=True),
     "traceback_kept": oom("growth", "by growth", "2G"),
+    "few_steps": oom("growth", "by growth", "2G", everyday=True),
+    # with cuBLAS's own workspace, which is larger than all gradients
+    "kept_batches": oom("growth", "by growth", "512M", more={"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}),
 }
 
 
@@ -117,6 +121,14 @@ def check_calls(run, answer):
           [evidence[k] for k in ("bytes_per_call", "calls", "freed")], "calls")
     expect(run.first_line("growth").startswith("Grows 24 MiB per call of leak.c:"), run.first_line("growth"))
     equal(run.first_line("growth").split(" call of ")[1], run.first_line("oom").split(" call of ")[1], "the line")
+
+
+def check_message(run, answer):
+    """What was asked is what torch's own message says that it asked for, to its two digits."""
+    said = re.findall(r"Tried to allocate ([\d.]+) ([KMG]iB)", run.done.stderr)
+    if said:
+        unit = 1 << {"KiB": 10, "MiB": 20, "GiB": 30}[said[-1][1]]
+        equal("%.2f" % (answer["request"]["bytes"] / unit), said[-1][0], "what torch's message says was asked")
 
 
 def check_segments(run, answer):
@@ -208,6 +220,7 @@ def check_fault(build, name):
         check_calls(run, answer)
     if fault.command == "oom":
         check_remedies(run, answer)
+        check_message(run, answer)
     check_screens(run, name)
 
 

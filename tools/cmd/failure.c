@@ -12,8 +12,7 @@ static void count_bytes(struct gt_failure *failure)
 
 	failure->in_use = report->cur[GT_TOTAL_IN_USE];
 	failure->cached = report->cur[GT_TOTAL_RESERVED] - failure->in_use;
-	if (failure->free_known && report->requested > report->device_free)
-		failure->short_by = report->requested - report->device_free;
+	failure->short_by = gt_report_short(report);
 	failure->unexplained = (int64_t)(report->device_total - report->device_free -
 					 report->cur[GT_TOTAL_RESERVED] - gt_report_others(report));
 }

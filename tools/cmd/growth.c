@@ -67,6 +67,19 @@ char *gt_frame_text(const struct gt_frame *frame)
 	return gt_xasprintf("%s:%d", gt_base_name(frame->file), frame->line);
 }
 
+char *gt_suspicion_text(const struct gt_suspicion *suspicion, const struct gt_frame *result)
+{
+	char *where, *text;
+
+	if (!result || strcmp(suspicion->rule, "kept-graph") != 0)
+		return gt_xstrdup(suspicion->text);
+	where = gt_frame_text(result);
+	text = gt_xasprintf("each step's graph is kept: the result of %s is held undetached",
+			    where);
+	free(where);
+	return text;
+}
+
 const struct gt_grower *gt_first_grower(const struct gt_growth *growth)
 {
 	return growth->count && growth->growers[0].kind != GT_GROWTH_CACHE ? &growth->growers[0]
@@ -231,6 +244,16 @@ static void print_caches(struct gt_out *out, struct gt_input *input, const struc
 	}
 }
 
+static void print_suspicion(struct gt_out *out, const struct gt_answers *answers,
+			    const struct gt_growth *growth)
+{
+	struct gt_suspicion suspicion = gt_suspect(growth, gt_first_grower(growth));
+	char *text = gt_suspicion_text(&suspicion, gt_growth_result(answers, growth));
+
+	gt_line(out, GT_PLAIN, "Suspicion (rule %s): %s.", suspicion.rule, text);
+	free(text);
+}
+
 static void print_text(struct gt_out *out, const struct gt_place *place,
 		       const struct gt_growth *growth)
 {
@@ -255,8 +278,7 @@ static void print_text(struct gt_out *out, const struct gt_place *place,
 		gt_device_text(place->lane->device, device),
 		gt_step_source_name(answers->steps.source));
 	print_table(out, place->input, growth);
-	gt_line(out, GT_PLAIN, "Suspicion (rule %s): %s.", gt_suspect(growth, first).rule,
-		gt_suspect(growth, first).text);
+	print_suspicion(out, answers, growth);
 	print_caches(out, place->input, growth);
 	gt_print_loss(out, place->input->trace);
 	gt_next(out, "next: gputrace steps FILE     gputrace at end FILE");
@@ -367,6 +389,7 @@ static int print(struct gt_out *out, const struct gt_args *args, const struct gt
 
 		if (only && only != place)
 			continue;
+		gt_print_which(out, places, place, only);
 		if (answers)
 			growth = gt_growth_of(answers, place->lane_index);
 		if (out->format == GT_FORMAT_TEXT)

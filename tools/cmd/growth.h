@@ -12,6 +12,12 @@ struct gt_suspicion { /* a usual culprit that fits, as a rule's name and its evi
 
 struct gt_suspicion gt_suspect(const struct gt_growth *growth, const struct gt_grower *grower);
 
+/*
+ * In words. Of a graph that is kept it names the line whose result keeps it, where that is another than the
+ * line of most of it; result: of gt_growth_result(). To be freed.
+ */
+char *gt_suspicion_text(const struct gt_suspicion *suspicion, const struct gt_frame *result);
+
 /* The largest that is no cache; NULL = nothing grows. */
 const struct gt_grower *gt_first_grower(const struct gt_growth *growth);
 

@@ -112,19 +112,29 @@ static void print_moment(struct gt_out *out, const struct gt_failure *failure)
 	free(moment);
 }
 
-/* Both figures of a request through torch, or its message reads as another event. */
+/* " for a block of 4 MiB": torch asks the driver for whole segments, or for pages. To be freed. */
+static char *block_text(const struct gt_failure *failure)
+{
+	const struct gt_report *report = failure->report;
+	char asked[GT_SIZE_TEXT], size[GT_SIZE_TEXT];
+
+	gt_size_text(report->requested, asked);
+	gt_size_text(gt_report_block(report), size);
+	if (!strcmp(asked, size))
+		return gt_xstrdup("");
+	return gt_xasprintf("%s for a block of %s", gt_report_is_piece(report) ? ", a piece" : "",
+			    size);
+}
+
 static void print_context(struct gt_out *out, const struct gt_failure *failure)
 {
 	const struct gt_report *report = failure->report;
-	char size[GT_SIZE_TEXT];
 	char *available = free_text(failure);
-	char *lack = failure->short_by
-			     ? gt_xasprintf(": short by %lld", in_unit(failure, failure->short_by))
-			     : gt_xstrdup("");
-	char *torch = report->torch_requested
-			      ? gt_xasprintf(" (torch's message: %s)",
-					     gt_size_text(report->torch_requested, size))
-			      : gt_xstrdup("");
+	char *lack = failure->short_by ? gt_xasprintf(": short by %lld%s",
+						      in_unit(failure, failure->short_by),
+						      gt_report_is_piece(report) ? " at least" : "")
+				       : gt_xstrdup("");
+	char *torch = block_text(failure);
 
 	print_moment(out, failure);
 	gt_line(out, GT_PLAIN, "Asked %lld %s%s, %s%s; tries: %u.",

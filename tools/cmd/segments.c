@@ -57,8 +57,8 @@ static uint64_t largest_request(const struct gt_trace *trace, const struct gt_st
 	for (size_t i = 0; i < state->block_count; i++)
 		most = state->blocks[i].size > most ? state->blocks[i].size : most;
 	for (size_t i = 0; i < trace->report_count; i++)
-		if (gt_report_asked(&trace->reports[i]) > most)
-			most = gt_report_asked(&trace->reports[i]);
+		if (gt_report_block(&trace->reports[i]) > most)
+			most = gt_report_block(&trace->reports[i]);
 	return most;
 }
 
@@ -313,6 +313,7 @@ static int print(struct gt_out *out, const struct gt_args *args, const struct gt
 
 		if (only && only != &places->places[i])
 			continue;
+		gt_print_which(out, places, &places->places[i], only);
 		status = open_view(args, &places->places[i], &view);
 		if (status)
 			break;

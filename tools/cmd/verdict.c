@@ -276,6 +276,17 @@ char *gt_remedy_lasts(const struct gt_verdict *v, const struct gt_remedy *remedy
 			    v->calls.site ? "call" : "step", remedy->steps == 1 ? "" : "s");
 }
 
+static void print_suspicion(struct gt_out *out, const struct gt_verdict *v,
+			    const struct gt_grower *first)
+{
+	struct gt_suspicion suspicion = gt_suspect(&v->growth, first);
+	char *text = gt_suspicion_text(&suspicion, v->result);
+
+	gt_line(out, GT_PLAIN, "Why  %s (rule %s); %u of %u steps.", text, suspicion.rule,
+		first->ups, first->steps);
+	free(text);
+}
+
 void gt_print_evidence(struct gt_out *out, const struct gt_verdict *v)
 {
 	const struct gt_grower *first = gt_first_grower(&v->growth);
@@ -286,9 +297,7 @@ void gt_print_evidence(struct gt_out *out, const struct gt_verdict *v)
 			v->steps_known ? " since the last step began" : " (no steps found)",
 			(unsigned long long)v->calls.freed);
 	else if (v->cause == GT_CAUSE_GROWTH && first)
-		gt_line(out, GT_PLAIN, "Why  %s (rule %s); %u of %u steps.",
-			gt_suspect(&v->growth, first).text, gt_suspect(&v->growth, first).rule,
-			first->ups, first->steps);
+		print_suspicion(out, v, first);
 }
 
 static void add_remedy(struct gt_table *table, const struct gt_verdict *v,

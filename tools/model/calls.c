@@ -90,6 +90,18 @@ static bool same_line(const struct gt_site_def *a, const struct gt_site_def *b)
 	return a->python || b->python ? a->python == b->python : a->native == b->native;
 }
 
+/*
+ * What autograd's thread asks for has no line of its own, and no second request of it the same native
+ * stack as one that was refused: there have been as many backward passes.
+ */
+static bool is_in_passes(const struct gt_answers *answers, size_t lane_index, uint32_t site)
+{
+	const struct gt_story *story = answers ? answers->story : NULL;
+
+	return story && answers->passes.count >= FEWEST - 1 &&
+	       story->features[story->first_site[lane_index] + site]->bits & GT_HAS_ENGINE;
+}
+
 static bool was_called(const struct gt_trace_lane *lane, const struct tally *tallies,
 		       const struct gt_site_def *asked)
 {
@@ -125,7 +137,9 @@ struct gt_calls gt_calls_of(const struct gt_trace *trace, const struct gt_answer
 	struct tally *tallies = tallies_of(trace, lane_index, from, to);
 	bool *kept = static_sites(lane, answers, lane_index);
 	struct gt_calls calls = {.sites = gt_xcalloc(lane->site_count + 1, sizeof(bool))};
-	bool called = !report || was_called(lane, tallies, gt_report_site(trace, report));
+	bool called = !report || was_called(lane, tallies, gt_report_site(trace, report)) ||
+		      (report->site < lane->site_count &&
+		       is_in_passes(answers, lane_index, report->site));
 
 	for (uint32_t s = 1; called && s < lane->site_count; s++) {
 		calls.sites[s] = !kept[s] && grows(&tallies[s], to);

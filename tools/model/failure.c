@@ -45,9 +45,38 @@ enum gt_end gt_report_end(const struct gt_trace *trace, const struct gt_report *
 	return trace->header.exit_us ? GT_END_FATAL : GT_END_OPEN;
 }
 
-uint64_t gt_report_asked(const struct gt_report *report)
+uint64_t gt_report_block(const struct gt_report *report)
 {
 	return report->torch_requested ? report->torch_requested : report->requested;
+}
+
+bool gt_report_is_piece(const struct gt_report *report)
+{
+	return report->torch_requested > report->requested;
+}
+
+uint64_t gt_report_asked(const struct gt_report *report)
+{
+	return gt_report_is_piece(report) ? report->torch_requested : report->requested;
+}
+
+static uint64_t beyond(uint64_t bytes, uint64_t available)
+{
+	return bytes > available ? bytes - available : 0;
+}
+
+uint64_t gt_report_short(const struct gt_report *report)
+{
+	uint64_t of_call, of_block, cached;
+
+	if (report->device_free == GT_UNKNOWN_BYTES)
+		return 0;
+	of_call = beyond(report->requested, report->device_free);
+	if (!gt_report_is_piece(report))
+		return of_call;
+	cached = beyond(report->cur[GT_TOTAL_RESERVED], report->cur[GT_TOTAL_IN_USE]);
+	of_block = beyond(report->torch_requested, report->device_free + cached);
+	return of_block > of_call ? of_block : of_call;
 }
 
 uint64_t gt_report_others(const struct gt_report *report)

@@ -18,8 +18,24 @@ const char *gt_end_name(enum gt_end end);
 
 enum gt_end gt_report_end(const struct gt_trace *trace, const struct gt_report *report);
 
-/* Bytes asked, at the level of whoever asked first: torch's own figure if it came through torch. */
+/* Bytes of the block that the program wanted: torch's own figure if it came through torch. */
+uint64_t gt_report_block(const struct gt_report *report);
+
+/*
+ * Bytes asked, as the program's error names them: torch's message has the segment that it wanted for
+ * the block, or the block where it maps pages piece by piece.
+ */
 uint64_t gt_report_asked(const struct gt_report *report);
+
+/* Pages of an expandable segment are asked of the driver a piece at a time. */
+bool gt_report_is_piece(const struct gt_report *report);
+
+/*
+ * What was asked of the driver less what it had free. Pieces given before the one refused are given back
+ * before anybody asks what is free, so of a piece it is what the block lacks at least: whatever is
+ * cached could have been its begin. 0 = refused although that is enough, or not known.
+ */
+uint64_t gt_report_short(const struct gt_report *report);
 
 /* Bytes of other processes on the device, as far as NVML was there to ask. */
 uint64_t gt_report_others(const struct gt_report *report);

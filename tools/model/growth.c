@@ -13,8 +13,10 @@
 #include "model/xalloc.h"
 #include "symbols/library.h"
 
-#define SKIP	    2 /* first steps: state, caches, searches */
-#define LEAST	    8 /* steps behind them */
+#define SKIP  2 /* first steps: state, caches, searches */
+#define LEAST 8 /* steps behind them */
+#define LEAST_ALIKE \
+	3 /* steps behind them, where each adds as much as the others and nothing goes */
 #define LEAST_UPS   4
 #define HIGH_UPS    10
 #define BUFFER_PART 4 /* a buffer rises in one of so many steps at least */
@@ -27,7 +29,7 @@ struct series { /* of a site, by step from 0; each one longer than the number of
 	int64_t *made; /* allocated in the step */
 	uint64_t categories[GT_CATEGORIES];
 	uint64_t now, now_count;
-	uint32_t first_step;
+	uint32_t first_step, last_born;
 	uint64_t *old_sizes;
 	size_t old_count;
 	UT_hash_handle hh;
@@ -120,6 +122,8 @@ static void add_life(struct growing *growing, const struct gt_life *life)
 	*GT_PUSH(series->old_sizes, series->old_count) = life->size;
 	if (born < series->first_step)
 		series->first_step = (uint32_t)born;
+	if (life->born > series->last_born)
+		series->last_born = life->born;
 }
 
 static void sum_up(int64_t *values, size_t count)
@@ -149,7 +153,7 @@ struct rises { /* of a series, after the steps left out */
 	size_t ups, last;
 	int64_t *gaps;
 	size_t gap_count;
-	int64_t added, freed, first_half, second_half;
+	int64_t added, freed, first_half, second_half, least, most; /* those of a single rise */
 	double median_gap;
 	int64_t largest_gap;
 	bool equal_gaps;
@@ -169,6 +173,8 @@ static struct rises rises_of(const int64_t *values, size_t steps)
 		if (change <= 0)
 			continue;
 		rises.added += change;
+		rises.most = change > rises.most ? change : rises.most;
+		rises.least = !rises.ups || change < rises.least ? change : rises.least;
 		if (rises.ups++)
 			*GT_PUSH(rises.gaps, rises.gap_count) = (int64_t)(k - rises.last);
 		rises.last = k;
@@ -190,13 +196,7 @@ static bool is_recent(const struct rises *rises, size_t steps)
 	return (double)(steps - rises->last) <= 2 * rises->median_gap;
 }
 
-static bool grows(const struct rises *rises, size_t steps)
-{
-	return rises->ups >= LEAST_UPS && (double)rises->largest_gap <= 3 * rises->median_gap &&
-	       is_recent(rises, steps) && rises->freed * 10 <= rises->added &&
-	       2 * rises->second_half >= rises->first_half;
-}
-
+/* No two of the blocks that are kept are equal. */
 static bool all_distinct(struct series *series)
 {
 	int64_t *sizes = (int64_t *)series->old_sizes;
@@ -206,6 +206,25 @@ static bool all_distinct(struct series *series)
 		if (sizes[i] == sizes[i - 1])
 			return false;
 	return true;
+}
+
+/*
+ * A run that dies of its growth may have few steps. What warms up slows down, fills in sizes of its own or
+ * skips steps: the same rise in every step, never taken back, is none of these.
+ */
+static bool grows_alike(const struct rises *rises, struct series *series, size_t steps)
+{
+	return rises->ups >= LEAST_ALIKE && rises->ups == steps - SKIP && !rises->freed &&
+	       rises->most <= 2 * rises->least && !all_distinct(series);
+}
+
+static bool grows(const struct rises *rises, struct series *series, size_t steps)
+{
+	if (steps < SKIP + LEAST)
+		return grows_alike(rises, series, steps);
+	return rises->ups >= LEAST_UPS && (double)rises->largest_gap <= 3 * rises->median_gap &&
+	       is_recent(rises, steps) && rises->freed * 10 <= rises->added &&
+	       2 * rises->second_half >= rises->first_half;
 }
 
 /* ---- the second test: one buffer, ever larger ------------------------------------------------ */
@@ -277,10 +296,13 @@ static void judge(struct growing *growing, struct series *series, struct gt_grow
 		.bytes = series->now,
 		.count = series->now_count,
 		.first_step = series->first_step,
+		.last_born = series->last_born,
 		.steps = (uint32_t)n,
 	};
 
-	if (!grows(&rises, growing->steps)) {
+	if (!grows(&rises, series, growing->steps)) {
+		if (n < LEAST)
+			return;
 		values = series->bytes;
 		rises = rises_of(values, growing->steps);
 		grower.kind = GT_GROWTH_BUFFER;
@@ -384,7 +406,8 @@ struct gt_growth gt_growth_of(const struct gt_answers *answers, size_t lane_inde
 	}
 	find_ends(&growing, &ret);
 	ret.enough = growing.steps >= SKIP + LEAST;
-	for (struct series *s = growing.series; ret.enough && s; s = s->hh.next)
+	for (struct series *s = growing.series; s && growing.steps >= SKIP + LEAST_ALIKE;
+	     s = s->hh.next)
 		judge(&growing, s, &ret);
 	finish(&growing, &ret);
 	clear(&growing);
@@ -401,8 +424,7 @@ void gt_growth_clear(struct gt_growth *growth)
 
 static bool is_users(const struct gt_frame *frame)
 {
-	return gt_library_of_python(frame->file) == GT_LIBRARY_USER &&
-	       !strstr(frame->function, "<module>");
+	return gt_library_of_python(frame->file) == GT_LIBRARY_USER;
 }
 
 static bool same_line(const struct gt_frame *a, const struct gt_frame *b)
@@ -476,4 +498,21 @@ const struct gt_frame *gt_growth_frame(const struct gt_answers *answers,
 	if (innermost || !grower->features->frame_count)
 		return innermost;
 	return grower->features->frames[grower->features->frame_count - 1];
+}
+
+const struct gt_frame *gt_growth_result(const struct gt_answers *answers,
+					const struct gt_growth *growth)
+{
+	const struct gt_grower *first = growth->growers, *last = first;
+	const struct gt_frame *frame, *result;
+
+	for (size_t i = 1; i < growth->count; i++)
+		if (growth->growers[i].pattern == first->pattern &&
+		    growth->growers[i].last_born > last->last_born)
+			last = &growth->growers[i];
+	if (!growth->count || last == first)
+		return NULL;
+	frame = gt_growth_frame(answers, growth, first);
+	result = gt_growth_frame(answers, growth, last);
+	return frame && result && same_line(frame, result) ? NULL : result;
 }

@@ -24,6 +24,7 @@ struct gt_grower {			/* a site that grows */
 	uint64_t bytes, count;	   /* now, that are old */
 	uint32_t ups, steps;	   /* steps in which it grew, of how many */
 	uint32_t first_step;	   /* in which the oldest that is kept was made */
+	uint32_t last_born;	   /* position at which the newest that is old was made */
 	bool high;		   /* confidence: high or medium */
 	size_t pattern;		   /* growers with the same are one cause; from 0 */
 };
@@ -34,7 +35,7 @@ struct gt_growth {
 	double slope;		    /* of all that are no cache */
 	uint64_t bytes;		    /* kept by them now */
 	uint32_t ups, steps;	    /* of the largest */
-	bool enough;		    /* steps to say anything */
+	bool enough;		    /* steps to say that nothing grows */
 	uint64_t end_low, end_high; /* in use at the ends of steps, the first and last left out */
 };
 
@@ -48,5 +49,12 @@ void gt_growth_clear(struct gt_growth *growth);
 const struct gt_frame *gt_growth_frame(const struct gt_answers *answers,
 				       const struct gt_growth *growth,
 				       const struct gt_grower *grower);
+
+/*
+ * What is made last of all that grows together with the largest: of a graph that is kept, the loss or the
+ * output that keeps it. NULL = its line is the one that gt_growth_frame names.
+ */
+const struct gt_frame *gt_growth_result(const struct gt_answers *answers,
+					const struct gt_growth *growth);
 
 #endif

@@ -13,6 +13,8 @@
 #include "model/trial.h"
 #include "model/xalloc.h"
 
+#define MUCH_MORE 4
+
 const char *gt_cause_name(enum gt_cause cause)
 {
 	static const char *const names[] = {
@@ -49,6 +51,12 @@ static const struct gt_features *request_features(const struct gt_trial *t)
 	uint32_t site = t->report->site < t->lane->site_count ? t->report->site : 0;
 
 	return story->features[story->first_site[t->lane_index] + site];
+}
+
+/* Training has begun, whether its steps are known or not. */
+static bool in_training(const struct gt_trial *t)
+{
+	return t->v->step || gt_pass_after(&t->answers->passes, t->position) > 0;
 }
 
 static void find_moment(struct gt_trial *t)
@@ -211,7 +219,7 @@ static void find_to_come(struct gt_trial *t)
 	struct gt_verdict *v = t->v;
 	uint64_t gradients = v->categories[GT_CATEGORY_GRADIENTS], whole, temporaries = 0, capacity;
 
-	if (v->step > 1 || v->phase != GT_PHASE_OPTIMIZER || !gradients)
+	if (!v->steps_known || v->step > 1 || v->phase != GT_PHASE_OPTIMIZER || !gradients)
 		return;
 	for (size_t i = 0; i < t->answers->story->life_count; i++) {
 		const struct gt_life *life = &t->answers->story->lives[i];
@@ -301,16 +309,21 @@ static bool is_static(const struct gt_life *life)
 	       life->category == GT_CATEGORY_OPTIMIZER || life->category == GT_CATEGORY_WORKSPACES;
 }
 
-/* Where the attempt began that a caught refusal ended: with its step. */
+/* Where the attempt began that a caught refusal ended: with its step, or behind the pass before it. */
 static uint32_t attempt_of(const struct gt_trial *t, const struct gt_report *caught)
 {
 	const struct gt_boundaries *steps = &t->answers->steps;
+	const struct gt_passes *passes = &t->answers->passes;
 	uint32_t at = gt_story_position(t->answers->story, t->lane_index, caught->seq);
-	size_t step = gt_boundary_step(steps, at);
+	size_t step = gt_boundary_step(steps, at), pass = gt_pass_after(passes, at);
 
 	if (step > steps->count)
 		step = steps->count;
-	return step ? steps->starts[step - 1] : 0;
+	if (step)
+		return steps->starts[step - 1];
+	while (pass && passes->passes[pass - 1].last >= at)
+		pass--;
+	return pass && !steps->count ? passes->passes[pass - 1].last : 0;
 }
 
 /* Born in an attempt that ran out of memory, and still there although the program went on. */
@@ -372,12 +385,24 @@ static uint64_t held(struct gt_trial *t)
 	return sum;
 }
 
+/* Backward passes that begin in the step: each had a batch of its own. At least 1. */
+static size_t passes_of(const struct gt_trial *t, size_t step)
+{
+	const struct gt_boundaries *steps = &t->answers->steps;
+	const struct gt_passes *passes = &t->answers->passes;
+	uint32_t from = step ? steps->starts[step - 1] : 0;
+	uint32_t to = step < steps->count ? steps->starts[step] : t->position;
+	size_t before = gt_pass_after(passes, from), behind = gt_pass_after(passes, to);
+
+	return behind > before ? behind - before : 1;
+}
+
 /* The one long batch: its activations are the cause, whatever else would help this request. */
 static bool large_input(struct gt_trial *t)
 {
 	const struct gt_answers *answers = t->answers;
 	uint64_t *inputs = gt_xcalloc(answers->steps.count + 1, sizeof(*inputs)), most = 0;
-	uint64_t largest = 0;
+	uint64_t largest = 0, here;
 	bool large;
 
 	for (size_t i = 0; i < answers->story->life_count; i++) {
@@ -394,8 +419,9 @@ static bool large_input(struct gt_trial *t)
 		t->v->input_site = &t->lane->site_defs[life->site];
 	}
 	for (size_t i = 1; i < t->v->step; i++)
-		most = inputs[i] > most ? inputs[i] : most;
-	large = most && inputs[t->v->step] > most + most / 2;
+		most = inputs[i] / passes_of(t, i) > most ? inputs[i] / passes_of(t, i) : most;
+	here = inputs[t->v->step] / passes_of(t, t->v->step);
+	large = most && here > most + most / 2;
 	free(inputs);
 	return large;
 }
@@ -405,7 +431,8 @@ static uint64_t loaded(const struct gt_trial *t)
 	const struct gt_story *story = t->answers->story;
 	uint64_t sum = 0;
 
-	if (t->v->step || !(request_features(t)->bits & (GT_IN_LOAD | GT_IN_APPLY | GT_IN_COPY)))
+	if (in_training(t) ||
+	    !(request_features(t)->bits & (GT_IN_LOAD | GT_IN_APPLY | GT_IN_COPY)))
 		return 0;
 	for (size_t i = 0; i < story->life_count; i++)
 		if (alive(t, &story->lives[i]) &&
@@ -456,7 +483,7 @@ static void find_margins(struct gt_trial *t)
 	const struct gt_report *report = t->report;
 	struct gt_verdict *v = t->v;
 	uint64_t *margins = v->margins;
-	uint64_t asked = gt_report_asked(report), torch_cached = v->cached;
+	uint64_t asked = gt_report_block(report), torch_cached = v->cached;
 
 	if (t->lane->device == GT_DEVICE_HOST) {
 		margins[GT_CAUSE_HOST_MEMORY] = asked;
@@ -492,8 +519,9 @@ static enum gt_cause choose(const struct gt_verdict *v)
 	for (int c = GT_CAUSE_DUPLICATE_STATE; c < GT_CAUSE_ACTIVATIONS; c++)
 		if (v->margins[c] > v->margins[best])
 			best = (enum gt_cause)c;
-	/* Pieces are a fact, that calls grow without steps is an inference. */
-	if (best == GT_CAUSE_GROWTH && v->calls.site && v->margins[GT_CAUSE_FRAGMENTATION])
+	/* Pieces are a fact, that calls grow without steps is an inference: it needs much more of them. */
+	if (best == GT_CAUSE_GROWTH && v->calls.site && v->margins[GT_CAUSE_FRAGMENTATION] &&
+	    v->calls.bytes / MUCH_MORE < v->margins[GT_CAUSE_FRAGMENTATION])
 		best = GT_CAUSE_FRAGMENTATION;
 	if ((best == GT_CAUSE_NONE || (v->large_input && best != GT_CAUSE_HELD_AFTER_OOM)) &&
 	    v->margins[GT_CAUSE_ACTIVATIONS])
@@ -510,6 +538,7 @@ static void find_line(struct gt_trial *t)
 		v->site = &t->lane->site_defs[v->calls.site];
 	} else if (v->cause == GT_CAUSE_GROWTH) {
 		v->frame = gt_growth_frame(t->answers, &v->growth, &v->growth.growers[0]);
+		v->result = gt_growth_result(t->answers, &v->growth);
 		v->site = v->growth.growers[0].site;
 	} else if (v->cause == GT_CAUSE_HELD_AFTER_OOM) {
 		v->site = v->held_site;
@@ -538,8 +567,7 @@ struct gt_verdict gt_verdict_of(const struct gt_trace *trace, const struct gt_an
 	};
 
 	verdict.cached = report->cur[GT_TOTAL_RESERVED] - report->cur[GT_TOTAL_IN_USE];
-	if (report->device_free != GT_UNKNOWN_BYTES && report->requested > report->device_free)
-		verdict.short_by = report->requested - report->device_free;
+	verdict.short_by = gt_report_short(report);
 	find_pieces(&t);
 	look_at_ledger(&t);
 	if (answers) {

@@ -54,6 +54,7 @@ struct gt_verdict {
 	uint32_t pid;			/* that was refused */
 	uint64_t margins[GT_CAUSES];	/* 0 = does not apply, or not enough */
 	const struct gt_frame *frame;	/* of the line to look at; NULL: that of the request */
+	const struct gt_frame *result;	/* of growth: gt_growth_result() */
 	const struct gt_site_def *site; /* whose chain that line ends; NULL likewise */
 	bool steps_known;
 	bool large_input; /* larger than half as much again as in any step before */
