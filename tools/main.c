@@ -493,6 +493,58 @@ int gt_run_line(int argc, char **argv)
 	return command ? run_command(command, argc, argv) : GT_EXIT_USAGE;
 }
 
+#define LONGEST_WORD 15
+
+/* Letters to add, leave out or change to come from one word to the other. */
+static size_t distance(const char *from, const char *to)
+{
+	size_t row[LONGEST_WORD + 1], length = strlen(to);
+
+	for (size_t j = 0; j <= length; j++)
+		row[j] = j;
+	for (size_t i = 1; from[i - 1]; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i;
+		for (size_t j = 1; j <= length; j++) {
+			size_t change = diagonal + (from[i - 1] != to[j - 1]);
+			size_t least = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
+
+			diagonal = row[j];
+			row[j] = change < least ? change : least;
+		}
+	}
+	return row[length];
+}
+
+/* The command that was meant, if one is a slip or two away; else NULL. */
+static const char *meant(const char *word)
+{
+	const char *nearest = NULL;
+	size_t least = strlen(word) < 5 ? 2 : 3;
+
+	for (size_t i = 0; strlen(word) <= LONGEST_WORD && i < COMMANDS; i++) {
+		size_t away = distance(word, commands[i].name);
+
+		if (away >= least)
+			continue;
+		least = away;
+		nearest = commands[i].name;
+	}
+	return nearest;
+}
+
+static int unknown_command(const char *word)
+{
+	const char *nearest = meant(word);
+	char *hint = nearest ? gt_xasprintf(" (%s?)", nearest) : gt_xstrdup("");
+	int status = gt_message(GT_EXIT_USAGE, "%s: no such command or file%s; see gputrace --help",
+				word, hint);
+
+	free(hint);
+	return status;
+}
+
 /* Without a command the whole line belongs to summary: gputrace --format json FILE. */
 static int run_summary(int argc, char **argv)
 {
@@ -524,7 +576,6 @@ int main(int argc, char **argv)
 	if (command)
 		return run_command(command, argc - 1, argv + 1);
 	if (argv[1][0] != '-' && !strpbrk(argv[1], "./") && access(argv[1], F_OK))
-		return gt_message(GT_EXIT_USAGE, "%s: no such command or file; see gputrace --help",
-				  argv[1]);
+		return unknown_command(argv[1]);
 	return run_summary(argc, argv);
 }
