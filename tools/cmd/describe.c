@@ -268,6 +268,29 @@ size_t gt_loss_lines(const struct gt_trace *trace)
 	return lines;
 }
 
+void gt_print_which(struct gt_out *out, const struct gt_places *places,
+		    const struct gt_place *place, bool alone)
+{
+	char device[GT_DEVICE_TEXT];
+
+	if (places->session->count < 2 || out->format != GT_FORMAT_TEXT)
+		return;
+	gt_line(out, GT_PLAIN, "%s, %s%s", place->input->trace->path,
+		gt_device_text(place->lane->device, device),
+		alone ? ", the fullest; the others: --all" : "");
+}
+
+const char *gt_no_failure(const struct gt_trace *trace)
+{
+	return trace->partial ? "Cut file: how it ended is not known." : "No failure.";
+}
+
+const char *gt_no_memory(const struct gt_trace *trace)
+{
+	return trace->partial ? "Cut file: what it knew of GPU memory is gone."
+			      : "No failure. No GPU memory was asked for.";
+}
+
 /* ---- JSON ------------------------------------------------------------------------------------ */
 
 static json_t *json_frame(const struct gt_frame *frame)

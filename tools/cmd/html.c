@@ -100,7 +100,7 @@ static int describe(struct report *report)
 	report->page.devices = report->devices;
 	if (!report->places->count) {
 		report->page.parts[GT_PART_ANSWER] =
-			gt_xstrdup("No failure. No GPU memory was asked for.");
+			gt_xstrdup(gt_no_memory(report->places->session->inputs[0].trace));
 		return 0;
 	}
 	return gt_html_fixed(&report->views[open], json_array_get(report->facts, open),

@@ -113,6 +113,14 @@ const char *gt_rows_level(const struct gt_rows *rows);
 
 /* Lines about what is missing; prints nothing when nothing is. */
 void gt_print_loss(struct gt_out *out, const struct gt_trace *trace);
+
+/* Above the answer about one of several traces: which. alone: the others are not shown. */
+void gt_print_which(struct gt_out *out, const struct gt_places *places,
+		    const struct gt_place *place, bool alone);
+
+/* How an answer about a run without a refusal begins: a cut file may have lost the refusal. */
+const char *gt_no_failure(const struct gt_trace *trace);
+const char *gt_no_memory(const struct gt_trace *trace); /* and nothing was allocated */
 size_t gt_loss_lines(const struct gt_trace *trace);
 
 uint64_t gt_lost_events(const struct gt_trace *trace);

@@ -439,6 +439,7 @@ static int print(struct gt_out *out, const struct gt_args *args, const struct gt
 
 		if (only && only != &places->places[i])
 			continue;
+		gt_print_which(out, places, &places->places[i], only);
 		status = open_view(args, &places->places[i], &view);
 		if (!status && out->format == GT_FORMAT_TEXT)
 			print_text(out, &view);

@@ -46,7 +46,7 @@ static void print_answer(struct gt_out *out, const struct gt_place *place, enum 
 	char *peak = gt_of_card(place->lane->ctr.peak[total], place->device_total);
 	char *moment = peak_moment(place, total);
 
-	gt_line(out, GT_BOLD, "No failure. Peak %s%s on %s%s.", peak,
+	gt_line(out, GT_BOLD, "%s Peak %s%s on %s%s.", gt_no_failure(place->input->trace), peak,
 		total == GT_TOTAL_RESERVED ? " held" : "",
 		gt_device_text(place->lane->device, device), moment);
 	free(moment);
@@ -254,7 +254,8 @@ static int print_many(struct gt_out *out, const struct gt_args *args, struct gt_
 	struct gt_ranked *rows = gt_rank_places(places, args->total, &median);
 
 	if (out->format == GT_FORMAT_TEXT) {
-		gt_line(out, GT_BOLD, "No failure. Tightest: %s on %s, peak %s.",
+		gt_line(out, GT_BOLD, "%s Tightest: %s on %s, peak %s.",
+			gt_no_failure(tightest->input->trace),
 			gt_pid_text(tightest->input->trace, pid),
 			gt_device_text(tightest->lane->device, device), peak);
 		gt_line(out, GT_PLAIN, "%s   %zu processes", line, session->count);
@@ -383,7 +384,7 @@ static int print(struct gt_out *out, const struct gt_args *args, const struct gt
 	} else if (failed && out->format == GT_FORMAT_TEXT) {
 		gt_oom_screen(out, args, session, failed);
 	} else if (!places->count) {
-		gt_line(out, GT_BOLD, "No failure. No GPU memory was asked for.");
+		gt_line(out, GT_BOLD, "%s", gt_no_memory(session->inputs[0].trace));
 		print_process(out, session->inputs[0].trace);
 	} else if (session->count > 1) {
 		return print_many(out, args, session, places);

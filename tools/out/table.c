@@ -399,6 +399,15 @@ static void put_header(const struct gt_table *table, struct gt_out *out, const s
 	free(texts);
 }
 
+/* Names are cut in their middle; of the rest its number must stay. */
+static void cut_rest(char *text, size_t width)
+{
+	char *end = strstr(text, " rows (--all)");
+
+	if (end && strncmp(text, "  ... ", 6) == 0 && gt_text_width(text) > width)
+		*end = 0;
+}
+
 static void put_text_row(const struct gt_table *table, struct gt_out *out, const size_t *widths,
 			 const struct row *row)
 {
@@ -411,6 +420,7 @@ static void put_text_row(const struct gt_table *table, struct gt_out *out, const
 		texts[c] = gt_xasprintf("%s%s", c ? "" : "  ", text);
 		free(text);
 	}
+	cut_rest(texts[0], widths[0]);
 	gt_cut_text(texts[0], widths[0]);
 	fputs(act && out->colour ? "\033[31m" : "", out->file);
 	put_row(table, out, widths, texts);
