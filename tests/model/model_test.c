@@ -11,10 +11,12 @@
 #include <unistd.h>
 #include "../read/writer.h"
 #include "model/diff.h"
+#include "model/failure.h"
 #include "model/group.h"
 #include "model/series.h"
 #include "model/state.h"
 #include "model/walk.h"
+#include "model/window.h"
 
 #define PROGRAMS 60
 
@@ -449,6 +451,118 @@ Test(series, equals_brute_force)
 		}
 		close_program(&program);
 	}
+}
+
+/* The largest state of a span of numbers, the first of equals. */
+static struct gt_top top_of(const struct program *program, size_t l, const struct gt_span *span)
+{
+	const struct gt_trace_lane *lane = &program->trace->lanes[l];
+	const struct written_lane *all = &program->written->lanes[lane->lane];
+	struct world *world = world_at(program, l, span->from);
+	struct gt_top top = {0};
+
+	for (int k = 0; k < GT_TOTALS; k++) {
+		top.bytes[k] = (uint64_t)world->cur[k];
+		top.seq[k] = span->from;
+	}
+	for (size_t i = 0; i < all->count && all->events[i].seq <= span->to; i++) {
+		if (all->events[i].seq <= span->from)
+			continue;
+		apply(world, lane, &all->events[i]);
+		for (int k = 0; k < GT_TOTALS; k++) {
+			if (world->cur[k] <= (int64_t)top.bytes[k])
+				continue;
+			top.bytes[k] = (uint64_t)world->cur[k];
+			top.seq[k] = all->events[i].seq;
+		}
+	}
+	free(world);
+	return top;
+}
+
+Test(window, tops_of_nested_spans_equal_brute_force)
+{
+	struct gt_span spans[20];
+	struct gt_top tops[20];
+	struct gt_error err = {0};
+
+	for (uint64_t seed = 0; seed < 12; seed++) {
+		struct program program;
+
+		open_program(&program, seed, seed % 2 ? 6 : 1000);
+		for (size_t l = 0; l < program.trace->lane_count; l++) {
+			const struct gt_trace_lane *lane = &program.trace->lanes[l];
+			const uint64_t first = lane->history_first - 1;
+
+			for (uint64_t i = 0; i < 20; i++) {
+				spans[i] = (struct gt_span){
+					.from = first + (lane->seq - first) * (i * 37 % 41) / 41};
+				spans[i].to =
+					spans[i].from + (lane->seq - spans[i].from) * (i % 7) / 6;
+			}
+			cr_assert_eq(gt_tops_get(program.trace, l, spans, 20, tops, &err), 0);
+			for (size_t i = 0; i < 20; i++) {
+				struct gt_top wanted = top_of(&program, l, &spans[i]);
+
+				cr_assert_arr_eq(tops[i].bytes, wanted.bytes, sizeof(wanted.bytes));
+				cr_assert_arr_eq(tops[i].seq, wanted.seq, sizeof(wanted.seq));
+			}
+		}
+		close_program(&program);
+	}
+}
+
+/* Of a span that began before the history: what was the peak of all is known, whatever else was. */
+Test(window, a_span_cut_by_the_ring_knows_a_peak_up_to_its_last_event)
+{
+	struct program program;
+	struct gt_error err = {0};
+
+	open_program(&program, 5, 6);
+	for (size_t l = 0; l < program.trace->lane_count; l++)
+		for (int k = 0; k < GT_TOTALS; k++) {
+			const struct gt_trace_lane *lane = &program.trace->lanes[l];
+			const uint64_t peak = lane->ctr.peak_seq[k];
+			struct gt_span spans[2] = {{.to = peak, .cut = true},
+						   {.to = peak - 1, .cut = true}};
+			struct gt_top tops[2];
+
+			spans[0].from = spans[1].from = lane->history_first - 1;
+			cr_assert_eq(gt_tops_get(program.trace, l, spans, 2, tops, &err), 0);
+			cr_assert(!tops[0].at_least[k]);
+			cr_assert_eq(tops[0].bytes[k], lane->ctr.peak[k]);
+			cr_assert_eq(tops[0].seq[k], peak);
+			cr_assert(tops[1].at_least[k]);
+		}
+	close_program(&program);
+}
+
+/* autograd's threads hand the error on: who asks for more on another thread has outlived it. */
+Test(failure, is_caught_if_another_thread_asks_before_exit)
+{
+	static struct gt_report reports[2];
+	struct gt_trace trace = {.reports = reports, .report_count = 2};
+	struct gt_report *first = &reports[0], *later = &reports[1];
+
+	*first = (struct gt_report){.result = 2, .thread = 1, .us = 10};
+	*later = (struct gt_report){.result = 2, .thread = 2, .us = 20};
+	cr_assert_eq(gt_report_end(&trace, first), GT_END_CAUGHT);
+	cr_assert_eq(gt_report_end(&trace, later), GT_END_OPEN);
+	trace.header.exit_us = 30;
+	cr_assert_eq(gt_report_end(&trace, first), GT_END_CAUGHT);
+	cr_assert_eq(gt_report_end(&trace, later), GT_END_FATAL);
+	trace.header.exit_us = 15;
+	cr_assert_eq(gt_report_end(&trace, first), GT_END_FATAL, "it asked in an exit handler");
+	trace.header.exit_us = 0;
+	later->thread = 1;
+	cr_assert_eq(gt_report_end(&trace, first), GT_END_OPEN,
+		     "the recorder knows of its own thread");
+	later->thread = 2;
+	later->lane = 1;
+	cr_assert_eq(gt_report_end(&trace, first), GT_END_OPEN, "another device");
+	later->lane = 0;
+	later->result = 1;
+	cr_assert_eq(gt_report_end(&trace, first), GT_END_OPEN, "not for want of memory");
 }
 
 static const char *key_of(const struct gt_diff_row *row)
