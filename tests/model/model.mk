@@ -5,7 +5,7 @@ DEPS	+= libcriterion-dev
 
 MODEL	:= $(O)/tests/model
 
-MODEL_SRC := tests/model/model_test.c tests/model/rounding_test.c tests/model/keyed_test.c tests/model/place_test.c tests/read/writer.c
+MODEL_SRC := $(wildcard tests/model/*_test.c) tests/read/writer.c
 MODEL_LIB := $(patsubst %.c,$(O)/%.o,$(wildcard $(addsuffix /*.c,$(addprefix tools/,model out read \
 	symbols))))
 
