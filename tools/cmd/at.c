@@ -169,8 +169,8 @@ static void print_text(struct gt_out *out, const struct gt_args *args, const str
 			gt_size_text(view->state.bytes, size));
 	gt_print_loss(out, trace);
 	if (others)
-		gt_line(out, GT_PLAIN, "%zu more GPU%s: --device N or --all", others,
-			others > 1 ? "s" : "");
+		gt_line(out, GT_PLAIN, "%zu more GPU%s or process%s: --all, --device N, --rank N",
+			others, others > 1 ? "s" : "", others > 1 ? "es" : "");
 	gt_next(out, "next: gputrace timeline FILE     gputrace at %s FILE     (--all, --by stack)",
 		args->at.kind == GT_WHEN_END ? "peak" : "end");
 }

@@ -3,6 +3,7 @@
  * gputrace compare A B C...: the experiment table that people keep by hand: one row per trace and
  * device, what its configuration has of its own, peaks, speed, and how it ended.
  */
+#define _GNU_SOURCE
 #include "cmd/diff.h"
 
 #include <stdlib.h>
@@ -217,17 +218,44 @@ static void print_range(struct gt_out *out, const struct gt_args *args,
 			gt_base_name(entries->session->paths[high->input]));
 }
 
-/* Without folders and the ending where people read it. To be freed. */
-static char *file_text(const struct gt_out *out, const char *path)
+static size_t folder_length(const char *path)
 {
+	return (size_t)(gt_base_name(path) - path);
+}
+
+static bool in_one_folder(const struct gt_session *session)
+{
+	const char *first = session->paths[0];
+	size_t length = folder_length(first);
+
+	for (size_t i = 1; i < session->count; i++)
+		if (folder_length(session->paths[i]) != length ||
+		    memcmp(session->paths[i], first, length) != 0)
+			return false;
+	return true;
+}
+
+/*
+ * Without folders and the ending where people read it. Of traces with the recorder's own names from several
+ * folders, "gputrace.python.PID" tells nothing apart: they are FOLDER/PID. To be freed.
+ */
+static char *file_text(const struct gt_out *out, const struct gt_session *session, size_t input)
+{
+	const char *path = session->paths[input], *base = gt_base_name(path), *from = path, *pid;
 	size_t length, ending = strlen(GT_SUFFIX);
 
-	path = out->format == GT_FORMAT_TEXT ? gt_base_name(path) : path;
-	length = strlen(path);
-	if (out->format == GT_FORMAT_TEXT && length > ending &&
-	    !strcmp(path + length - ending, GT_SUFFIX))
+	if (out->format != GT_FORMAT_TEXT)
+		return gt_xstrdup(path);
+	length = strlen(base);
+	if (length > ending && !strcmp(base + length - ending, GT_SUFFIX))
 		length -= ending;
-	return strndup(path, length);
+	pid = memrchr(base, '.', length);
+	if (in_one_folder(session) || base == path || !pid || strncmp(base, "gputrace.", 9) != 0)
+		return strndup(base, length);
+	for (const char *at = path; at < base - 1; at++)
+		from = *at == '/' ? at + 1 : from;
+	return gt_xasprintf("%.*s%.*s", (int)(base - from), from, (int)(base + length - pid - 1),
+			    pid + 1);
 }
 
 static const struct gt_field fields[] = {
@@ -266,7 +294,7 @@ static void put_categories(struct gt_table *table, const struct entry *entry)
 static void add_entry(struct gt_table *table, const struct gt_out *out, const struct gt_args *args,
 		      const struct entries *entries, const struct entry *entry)
 {
-	char *file = file_text(out, entries->session->paths[entry->input]);
+	char *file = file_text(out, entries->session, entry->input);
 	char *configuration = gt_contrast_text(&entries->contrast, entry->input);
 	char *end = end_text(entry);
 	char speed[32] = "-";
