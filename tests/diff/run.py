@@ -14,6 +14,17 @@ from harness import Bench, equal, expect, golden  # noqa: E402
 
 BY = ["line", "function", "inside", "stack", "site", "owner", "stream", "level", "category", "step", "phase"]
 PAIRS = 50
+# A function in which a line each takes so many MiB, behind so many other lines.
+HOLD = """
+import ctypes, sys
+lines = ["pass"] * int(sys.argv[1]) + ["take(%s)" % size for size in sys.argv[2:]]
+cuda = ctypes.CDLL("libcuda.so.1")
+context, at = ctypes.c_void_p(), ctypes.c_uint64()
+cuda.cuInit(0), cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), cuda.cuCtxSetCurrent(context)
+def take(size):
+    assert not cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(size << 20))
+exec(compile("def hold():\\n    " + "\\n    ".join(lines) + "\\nhold()", "/home/u/hold.py", "exec"))
+"""
 
 
 # ---- sums ------------------------------------------------------------------------------------------
@@ -130,6 +141,14 @@ def windows(bench, path):
     equal(shrinks.returncode, 0, "status of a window that shrinks")
 
 
+def largest_first(bench, _):
+    """Of two lines of a function that may be the one that moved, the larger is."""
+    a, b = (bench.trace("hold-" + name, [sys.executable, "-c", HOLD, *words])
+            for name, words in (("a", ["0", "1", "100"]), ("b", ["7", "101"])))
+    rows = bench.json("diff", "--by", "line", a, b)["rows"]
+    equal([(r["status"], r["a"] >> 20, r["b"] >> 20) for r in rows], [("changed", 100, 101), ("removed", 1, 0)], "rows")
+
+
 def limit_per_device(bench, _):
     """Only the second device grows: the check says which."""
     args = [bench.program("traffic"), "--threads", "2", "--events", "500", "--devices", "2"]
@@ -209,6 +228,7 @@ def main():
         ("random-pairs", random_pairs, paths),
         ("bad-arguments", bad_arguments, paths),
         ("limit-per-device", limit_per_device, None),
+        ("largest-first", largest_first, None),
         ("trained-pairs", trained_pairs, small, large),
         ("windows", windows, large),
         ("two-checkouts", two_checkouts, small, there),
