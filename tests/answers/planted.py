@@ -64,8 +64,8 @@ FAULTS = {
     "load_twice": oom("load-peak", "in loading", "4G"),
     "forked_holder": oom("other-process", "holds 6000 MiB of this card", "8G", traces=True),
     "traceback_kept": oom("growth", "by growth", "2G"),
-    "few_steps": oom("growth", "by growth", "2G", everyday=True),
     # with cuBLAS's own workspace, which is larger than all gradients
+    "few_steps": oom("growth", "by growth", "2G", everyday=True, more={"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}),
     "kept_batches": oom("growth", "by growth", "512M", more={"CUBLAS_WORKSPACE_CONFIG": ":4096:8"}),
 }
 
@@ -129,6 +129,14 @@ def check_message(run, answer):
     if said:
         unit = 1 << {"KiB": 10, "MiB": 20, "GiB": 30}[said[-1][1]]
         equal("%.2f" % (answer["request"]["bytes"] / unit), said[-1][0], "what torch's message says was asked")
+
+
+def check_kept(run, answer):
+    """What is kept is what each step but the last has added, and no workspace."""
+    growth, = run.json("growth")["devices"]
+    expect(growth["sites"][0]["of_steps"] < 8, "not few steps: %r" % growth)
+    added = growth["slope_bytes_per_step"] * (growth["sites"][0]["of_steps"] + 1)
+    expect(abs(growth["bytes"] - added) * 100 < added, "%d kept, %d added" % (growth["bytes"], added))
 
 
 def check_segments(run, answer):
@@ -216,6 +224,8 @@ def check_fault(build, name):
         expect(named, "line %d is not named: %r, where %r" % (line, first, where))
     if name == "fragmentation":
         check_segments(run, answer)
+    if name == "few_steps":
+        check_kept(run, answer)
     if name == "library_leak":
         check_calls(run, answer)
     if fault.command == "oom":

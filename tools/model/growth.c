@@ -114,6 +114,9 @@ static void add_life(struct growing *growing, const struct gt_life *life)
 		return;
 	series->old_bytes[born + 1] += size;
 	series->old_bytes[died] -= size;
+	/* cuBLAS's workspace has the stack of the first product and stays, too; nobody keeps it. */
+	if (life->category == GT_CATEGORY_WORKSPACES)
+		return;
 	series->categories[life->category] += life->size;
 	if (died <= growing->steps)
 		return;

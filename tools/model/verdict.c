@@ -362,7 +362,8 @@ bool gt_was_kept(const struct gt_trial *t, const struct gt_block *block)
 		if (growth->growers[i].kind != GT_GROWTH_CACHE &&
 		    growth->growers[i].features->place ==
 			    gt_story_birth(t->answers->story, life)->place)
-			return step_of(t, life) < t->v->step;
+			return step_of(t, life) < t->v->step &&
+			       life->category != GT_CATEGORY_WORKSPACES;
 	return false;
 }
 
