@@ -15,6 +15,7 @@
 struct view {
 	const struct gt_place *place;
 	uint64_t us, held, used, wanted;
+	bool guessed;		     /* nobody said what is wanted */
 	uint64_t largest, private;   /* of the cached ones, and in pools of their own */
 	size_t pieces;		     /* cached ones */
 	struct gt_segment_list list; /* with cached memory first, most of it first */
@@ -121,6 +122,7 @@ static int open_view(const struct gt_args *args, const struct gt_place *place, s
 	if (status)
 		return status;
 	*ret = (struct view){.place = place, .us = state.us};
+	ret->guessed = !args->wanted;
 	ret->wanted = args->wanted ? args->wanted : largest_request(trace, &state);
 	status = list_segments(place, state.seq, &ret->list);
 	if (!status && gt_segments_touch(&ret->list, trace, place->lane_index, state.seq, &err))
@@ -176,9 +178,10 @@ static void print_answer(struct gt_out *out, const struct view *view)
 	if (!cached)
 		gt_line(out, GT_BOLD, "Nothing is cached: all that is held is in use.");
 	else if (view->largest >= view->wanted)
-		gt_line(out, GT_BOLD, "%lld %s cached; %s would fit: largest piece %lld.",
-			gt_in_unit(cached, unit), gt_unit_name(unit), wanted,
-			gt_in_unit(view->largest, unit));
+		gt_line(out, GT_BOLD, "%lld %s cached; %s%s%s would fit: largest piece %lld.",
+			gt_in_unit(cached, unit), gt_unit_name(unit),
+			view->guessed ? "a block as large as any now (" : "", wanted,
+			view->guessed ? ")" : "", gt_in_unit(view->largest, unit));
 	else
 		gt_line(out, GT_BOLD,
 			"%lld %s cached in %zu pieces, none of it fits %s: largest piece %lld.",
