@@ -18,6 +18,8 @@
 #include "model/walk.h"
 #include "model/window.h"
 
+#define MIB (1ull << 20)
+
 #define PROGRAMS 60
 
 struct program {
@@ -538,6 +540,29 @@ Test(window, a_span_cut_by_the_ring_knows_a_peak_up_to_its_last_event)
 }
 
 /* autograd's threads hand the error on: who asks for more on another thread has outlived it. */
+/* Pieces of 20 MiB: with 38 free one was given and the second was not; asked is what torch's message has. */
+Test(failure, of_a_piece_is_short_by_what_lacked_at_least)
+{
+	struct gt_report report = {
+		.requested = 20 * MIB, .torch_requested = 32 * MIB, .device_free = 38 * MIB};
+
+	report.cur[GT_TOTAL_RESERVED] = 41 * MIB;
+	cr_assert_eq(gt_report_short(&report), 2 * MIB);
+	cr_assert_eq(gt_report_asked(&report), 32 * MIB);
+	report.torch_requested = 99 * MIB;
+	cr_assert_eq(gt_report_short(&report), 20 * MIB);
+	report.torch_requested = 4 * MIB;
+	cr_assert_eq(gt_report_short(&report), 0);
+	report.device_free = 12 * MIB;
+	cr_assert_eq(gt_report_short(&report), 8 * MIB);
+	cr_assert_eq(gt_report_asked(&report), 20 * MIB);
+	cr_assert_eq(gt_report_block(&report), 4 * MIB);
+	report.requested = 0;
+	cr_assert_eq(gt_report_short(&report), 0);
+	report.device_free = GT_UNKNOWN_BYTES;
+	cr_assert_eq(gt_report_short(&report), 0);
+}
+
 Test(failure, is_caught_if_another_thread_asks_before_exit)
 {
 	static struct gt_report reports[2];

@@ -52,12 +52,13 @@ uint64_t gt_report_block(const struct gt_report *report)
 
 bool gt_report_is_piece(const struct gt_report *report)
 {
-	return report->torch_requested > report->requested;
+	return report->requested && report->torch_requested > report->requested;
 }
 
 uint64_t gt_report_asked(const struct gt_report *report)
 {
-	return gt_report_is_piece(report) ? report->torch_requested : report->requested;
+	return report->torch_requested > report->requested ? report->torch_requested
+							   : report->requested;
 }
 
 static uint64_t beyond(uint64_t bytes, uint64_t available)
@@ -71,9 +72,9 @@ uint64_t gt_report_short(const struct gt_report *report)
 
 	if (report->device_free == GT_UNKNOWN_BYTES)
 		return 0;
-	of_call = beyond(report->requested, report->device_free);
 	if (!gt_report_is_piece(report))
-		return of_call;
+		return beyond(report->requested, report->device_free);
+	of_call = report->requested - report->device_free % report->requested;
 	cached = beyond(report->cur[GT_TOTAL_RESERVED], report->cur[GT_TOTAL_IN_USE]);
 	of_block = beyond(report->torch_requested, report->device_free + cached);
 	return of_block > of_call ? of_block : of_call;

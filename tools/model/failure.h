@@ -31,9 +31,10 @@ uint64_t gt_report_asked(const struct gt_report *report);
 bool gt_report_is_piece(const struct gt_report *report);
 
 /*
- * What was asked of the driver less what it had free. Pieces given before the one refused are given back
- * before anybody asks what is free, so of a piece it is what the block lacks at least: whatever is
- * cached could have been its begin. 0 = refused although that is enough, or not known.
+ * What was asked of the driver less what it had free; 0 = refused although that is enough, or not known.
+ * Pieces that were given before the refused one are given back before anybody asks what is free: of a
+ * piece it is what lacked at least, for one more piece than are free, and for the block if all that is
+ * cached were its begin.
  */
 uint64_t gt_report_short(const struct gt_report *report);
 

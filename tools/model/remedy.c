@@ -127,7 +127,7 @@ static void remedies_of_cache(struct gt_trial *t)
 	/* What a graph's pool keeps stays, however it is mapped. */
 	if (!v->cached || (v->pool == GT_POOL_PRIVATE && v->pool_cached))
 		return;
-	if (t->report->torch_requested)
+	if (t->report->torch_requested && !v->expandable)
 		add(t, (struct gt_remedy){.id = "expandable-segments",
 					  .text = "expandable_segments:True",
 					  .bytes = bytes,

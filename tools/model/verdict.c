@@ -87,6 +87,7 @@ static void look_at_segments(struct gt_trial *t, const struct gt_segment_list *l
 	for (size_t i = 0; i < list->count; i++) {
 		const struct gt_segment *segment = &list->segments[i];
 
+		t->v->expandable |= segment->expandable;
 		if (!segment->pool || segment->used == segment->size)
 			continue;
 		for (size_t p = 0; p < segment->piece_count; p++) {

@@ -75,6 +75,7 @@ struct gt_verdict {
 	size_t state_step; /* in which the optimizer state in use was made */
 	struct gt_calls calls;
 	bool pieces_known;
+	bool expandable;  /* segments of torch grow by pages already */
 	uint64_t to_come; /* still to be asked for in the first step, the request included */
 	uint64_t over;	  /* by how much the first step exceeds the card */
 	bool to_come_known;
