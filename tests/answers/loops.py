@@ -297,6 +297,32 @@ def four():
         parts.step()
 
 
+def cut_short(micro_batches=1):
+    """The last backward pass fails at its first layer: it has made hardly a gradient."""
+    parts = Parts(lambda parameters: torch.optim.SGD(parameters, lr=0.1))
+
+    def fail(grad):
+        raise MemoryError
+
+    try:
+        for step in range(6):
+            begins()
+            for _ in range(micro_batches):
+                x = batch()
+                out = parts.model(x)
+                if step == 5:
+                    out.register_hook(fail)
+                F.mse_loss(out, x).backward()
+            parts.update()
+    except MemoryError:
+        pass
+
+
+def cut_short_in_accumulation():
+    """The same in the first of several micro-batches, which is like those that add to gradients."""
+    cut_short(3)
+
+
 def hidden():
     """Nothing is allocated or freed between micro-batches that would tell them from steps."""
     parts = Parts(lambda parameters: torch.optim.SGD(parameters, lr=0.1))

@@ -10,7 +10,7 @@ LOOPS = {
     "trainer": "inferred", "dataset": "inferred", "closure": "inferred", "closure_on_one_line": "inferred",
     "in_hooks": "inferred",
     "two_loops": "inferred", "prefetch": "inferred", "while_true": "inferred", "four": "inferred",
-    "hidden": "inferred",
+    "hidden": "inferred", "cut_short": "inferred", "cut_short_in_accumulation": "inferred",
     "inference": "loop", "generation": "loop", "one_line": "period", "nvtx": "nvtx", "marks": "marks",
     "single": None, "comparison": None, "at_random": None,
 }

@@ -98,7 +98,32 @@ static bool gap_has_optimizer(const struct opening *opening, size_t pass)
 	return false;
 }
 
-/* Gradients made anew were let go before; gradients that are added to were not. */
+static bool is_of_pass(const struct gt_passes *passes, const struct gt_life *life)
+{
+	size_t after = gt_pass_after(passes, life->born);
+
+	return after && life->born <= passes->passes[after - 1].last;
+}
+
+/* Bytes of gradients that went between the pass and the one before. */
+static uint64_t let_go(const struct opening *opening, size_t pass)
+{
+	const struct gt_pass *passes = opening->passes->passes;
+	uint64_t bytes = 0;
+
+	for (uint32_t p = passes[pass - 1].last + 1; p < passes[pass].first; p++) {
+		const struct gt_life *life = gt_story_life(opening->story, p);
+
+		if (gt_story_is_death(opening->story, p) && is_of_pass(opening->passes, life))
+			bytes += life->size;
+	}
+	return bytes;
+}
+
+/*
+ * Gradients made anew were let go before; gradients that are added to were not. The last pass may have
+ * been cut short before it had made its own.
+ */
 static void find_evidence(struct opening *opening)
 {
 	const struct gt_passes *passes = opening->passes;
@@ -115,6 +140,8 @@ static void find_evidence(struct opening *opening)
 	}
 	for (size_t i = 1; !any && i < passes->count; i++)
 		opening->evidence[i] = true;
+	if (passes->count > 1 && let_go(opening, passes->count - 1) > most / 2)
+		opening->evidence[passes->count - 1] = true;
 }
 
 /* The loop of pass k is over and another one has begun: its chain is gone, the next one new. */
