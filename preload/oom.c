@@ -25,7 +25,8 @@ static struct {
 
 GT_TLS struct {
 	uint32_t epoch;
-	bool busy; /* a signal handler's hook must not wait for this thread's lock */
+	bool busy;	/* a signal handler's hook must not wait for this thread's lock */
+	uint64_t asked; /* in the failure that torch tells, as its message names it */
 } mine;
 GT_TLS_SHARED bool gt_refused;
 
@@ -163,6 +164,7 @@ static uint32_t refuse(struct lane *l, const struct gt_refusal *r, enum gt_op op
 		update_torch(to, r);
 	else
 		update_driver(to, r);
+	mine.asked = to->requested > r->size ? to->requested : r->size;
 	gt_store(&to->state, number);
 	return number;
 }
@@ -216,10 +218,10 @@ void gt_record_refusal(const struct gt_refusal *r)
 
 /* ---- what is said --------------------------------------------------------------------------- */
 
-/* 20.00 MiB, 1.25 GiB */
+/* 20.00 MiB, 1024.00 MiB, 1.25 GiB: as torch writes it */
 static void put_bytes(struct gt_text *t, uint64_t bytes)
 {
-	unsigned shift = bytes >= 1ull << 30 ? 30 : 20;
+	unsigned shift = bytes > 1ull << 30 ? 30 : 20;
 	uint64_t hundredths = ((bytes >> (shift - 10)) * 100 + 512) >> 10;
 
 	gt_text_u64(t, hundredths / 100);
@@ -229,19 +231,19 @@ static void put_bytes(struct gt_text *t, uint64_t bytes)
 }
 
 /* Once: a program that catches and goes on would only repeat the file's name. */
-static void say(const struct gt_refusal *r)
+static void say(int device, uint64_t asked)
 {
 	char buf[4352];
 	struct gt_text t = {.buf = buf, .size = sizeof(buf)};
 
 	if (gt_options.quiet || __atomic_exchange_n(&oom.said, true, __ATOMIC_RELAXED))
 		return;
-	gt_text_str(&t, r->device == GT_DEVICE_HOST ? "gputrace: out of host memory"
-						    : "gputrace: out of memory on GPU ");
-	if (r->device != GT_DEVICE_HOST)
-		gt_text_i64(&t, r->device);
+	gt_text_str(&t, device == GT_DEVICE_HOST ? "gputrace: out of host memory"
+						 : "gputrace: out of memory on GPU ");
+	if (device != GT_DEVICE_HOST)
+		gt_text_i64(&t, device);
 	gt_text_str(&t, ": ");
-	put_bytes(&t, r->size);
+	put_bytes(&t, asked);
 	gt_text_str(&t, " refused; see: gputrace oom ");
 	gt_text_str(&t, gt_file_path);
 	gt_text_str(&t, "\n");
@@ -250,11 +252,15 @@ static void say(const struct gt_refusal *r)
 
 void gt_record_torch_oom(const struct gt_refusal *r)
 {
-	uint32_t number = failure(r, GT_OP_OOM);
+	uint32_t number;
+	uint64_t asked;
 
+	mine.asked = r->size;
+	number = failure(r, GT_OP_OOM);
+	asked = mine.asked;
 	if (number)
 		add_others(number, r->device);
-	say(r);
+	say(r->device, asked);
 }
 
 /*
@@ -273,8 +279,7 @@ void gt_oom_exit(void)
 			last = r;
 	}
 	if (last)
-		say(&(struct gt_refusal){.device = gt_lane_device(last->lane),
-					 .size = last->requested});
+		say(gt_lane_device(last->lane), last->requested);
 }
 
 /* ---- outcomes ------------------------------------------------------------------------------- */

@@ -61,7 +61,7 @@ class Traced:
         self.tool = os.path.join(build, "gputrace")
         self.folder = tempfile.TemporaryDirectory(prefix="gputrace-answers-")
         self.program = os.path.join(HERE, program)
-        environment = dict(os.environ, GPUTRACE_DIR=self.folder.name, GT_BUILD=build, GPUTRACE_QUIET="1",
+        environment = dict(os.environ, GPUTRACE_DIR=self.folder.name, GT_BUILD=build,
                            LD_PRELOAD=os.path.join(build, "libgputrace.so"), **environment)
         self.done = subprocess.run([PYTHON, *sim, self.program, *args], env=environment,
                                    capture_output=True, text=True, timeout=300)

@@ -124,8 +124,12 @@ def check_calls(run, answer):
 
 
 def check_message(run, answer):
-    """What was asked is what torch's own message says that it asked for, to its two digits."""
+    """What was asked is what torch's own message says that it asked for, to its two digits; at once, too."""
     said = re.findall(r"Tried to allocate ([\d.]+) ([KMG]iB)", run.done.stderr)
+    at_once = re.findall(r"out of memory on GPU \d+: ([\d.]+) ([KMG]iB) refused", run.done.stderr)
+    expect(not said or len(at_once) == 1, "said at once: %r" % at_once)
+    if said and answer["verdict"]["cause"] != "held-after-oom":  # there an earlier one was the first
+        equal(at_once, said[-1:], "what is said at once")
     if said:
         unit = 1 << {"KiB": 10, "MiB": 20, "GiB": 30}[said[-1][1]]
         equal("%.2f" % (answer["request"]["bytes"] / unit), said[-1][0], "what torch's message says was asked")
