@@ -4,7 +4,7 @@
 CHECKS += unwind unwind-trace unwind-torch
 DEPS += libunwind8
 T_STACKS := $(O)/stacks
-STACK_OBJ := $(patsubst %,$(P)/%.c.o,stack_native unwind_own unwind_cfi unwind_other modules sites redact \
+STACK_OBJ := $(patsubst %,$(P)/%.c.o,stack_native unwind_own unwind_cfi unwind_other modules native_nodes redact \
 	intern elf)
 STACK_CFLAGS = $(CFLAGS_ALL) -D_GNU_SOURCE -Wno-missing-prototypes -pthread
 STACK_CXXFLAGS = -std=gnu++17 -Wall -Wextra -Werror -Wno-unused-parameter -g -Iinclude -MMD -MP
