@@ -130,6 +130,7 @@ MASKS = [
     (r"\b\d\d\d\d-\d\d-\d\d.\d\d:\d\d:\d\d\S*", "DATE"),
     (r"0x[0-9a-f]{6,}", "ADDRESS"),
     (r" [\d.e+-]+ +(ok|oom|killed|running)\b", r" N \1"),
+    (r", (killed|running)$", ", END"),  # what dies with its parent may not be dead yet when that is said
 ]
 
 

@@ -4,7 +4,6 @@
  * used CUDA, how it went. Everything it says goes to standard error, so the program's output is
  * untouched; the exit status is the program's.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -78,26 +77,24 @@ struct files {
 
 static void list_directory(const char *directory, struct files *files)
 {
-	DIR *dir = opendir(directory);
-	struct dirent *entry;
+	struct dirent **entries;
+	int count = gt_list_traces(directory, &entries);
 
-	while (dir && (entry = readdir(dir))) {
-		const char *end = strstr(entry->d_name, GT_SUFFIX);
+	for (int i = 0; i < count; i++) {
+		const char *name = entries[i]->d_name;
+		char *path = strcmp(directory, ".") ? gt_xasprintf("%s/%s", directory, name)
+						    : gt_xstrdup(name);
 		struct stat info;
-		char *path;
 
-		if (!end || end[sizeof(GT_SUFFIX) - 1])
-			continue;
-		path = strcmp(directory, ".") ? gt_xasprintf("%s/%s", directory, entry->d_name)
-					      : gt_xstrdup(entry->d_name);
 		if (stat(path, &info) == 0)
 			*GT_PUSH(files->files, files->count) =
 				(struct file){path, info.st_ino, info.st_dev};
 		else
 			free(path);
+		free(entries[i]);
 	}
-	if (dir)
-		closedir(dir);
+	if (count >= 0)
+		free(entries);
 }
 
 /* GPUTRACE_DIR is a list; processes may have ended up in any of it. */

@@ -3,7 +3,6 @@
 #define _GNU_SOURCE
 #include "cmd/session.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -28,11 +27,16 @@ static int is_trace(const struct dirent *entry)
 	return fnmatch("*" GT_SUFFIX, entry->d_name, 0) == 0;
 }
 
+int gt_list_traces(const char *folder, struct dirent ***ret)
+{
+	return scandir(folder, ret, is_trace, versionsort);
+}
+
 /* empty: a directory without traces is none of our business: they may come. */
 static int add_directory(struct gt_session *session, const char *path, bool empty)
 {
 	struct dirent **entries;
-	int count = scandir(path, &entries, is_trace, versionsort);
+	int count = gt_list_traces(path, &entries);
 	size_t length = strlen(path);
 
 	if (count < 0)

@@ -3,6 +3,7 @@
 #ifndef GT_SESSION_H
 #define GT_SESSION_H
 
+#include <dirent.h>
 #include <jansson.h>
 #include "cmd/cmd.h"
 #include "model/answers.h"
@@ -27,6 +28,9 @@ struct gt_session {
 /* Files, and the traces in directories. 0, or the exit status after saying why. */
 int gt_session_open(const struct gt_args *args, struct gt_session *ret);
 void gt_session_close(struct gt_session *session);
+
+/* The names of a folder's traces, as they are shown everywhere: pid 9 before pid 10. As scandir(). */
+int gt_list_traces(const char *folder, struct dirent ***ret);
 
 struct gt_symbols *gt_input_symbols(struct gt_input *input);
 
