@@ -241,7 +241,7 @@ static bool in_one_folder(const struct gt_session *session)
  */
 static char *file_text(const struct gt_out *out, const struct gt_session *session, size_t input)
 {
-	const char *path = session->paths[input], *base = gt_base_name(path), *from = path, *pid;
+	const char *path = session->paths[input], *base = gt_base_name(path), *from, *pid;
 	size_t length, ending = strlen(GT_SUFFIX);
 
 	if (out->format != GT_FORMAT_TEXT)
@@ -252,8 +252,8 @@ static char *file_text(const struct gt_out *out, const struct gt_session *sessio
 	pid = memrchr(base, '.', length);
 	if (in_one_folder(session) || base == path || !pid || strncmp(base, "gputrace.", 9) != 0)
 		return strndup(base, length);
-	for (const char *at = path; at < base - 1; at++)
-		from = *at == '/' ? at + 1 : from;
+	from = memrchr(path, '/', (size_t)(base - path) - 1);
+	from = from ? from + 1 : path;
 	return gt_xasprintf("%.*s%.*s", (int)(base - from), from, (int)(base + length - pid - 1),
 			    pid + 1);
 }

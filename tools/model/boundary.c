@@ -98,23 +98,18 @@ static bool gap_has_optimizer(const struct opening *opening, size_t pass)
 	return false;
 }
 
-static bool is_of_pass(const struct gt_passes *passes, const struct gt_life *life)
-{
-	size_t after = gt_pass_after(passes, life->born);
-
-	return after && life->born <= passes->passes[after - 1].last;
-}
-
 /* Bytes of gradients that went between the pass and the one before. */
 static uint64_t let_go(const struct opening *opening, size_t pass)
 {
-	const struct gt_pass *passes = opening->passes->passes;
+	const struct gt_passes *all = opening->passes;
+	const struct gt_pass *passes = all->passes;
 	uint64_t bytes = 0;
 
 	for (uint32_t p = passes[pass - 1].last + 1; p < passes[pass].first; p++) {
 		const struct gt_life *life = gt_story_life(opening->story, p);
 
-		if (gt_story_is_death(opening->story, p) && is_of_pass(opening->passes, life))
+		if (gt_story_is_death(opening->story, p) &&
+		    gt_pass_at(all, life->born) < all->count)
 			bytes += life->size;
 	}
 	return bytes;

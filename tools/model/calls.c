@@ -99,7 +99,7 @@ static bool is_in_passes(const struct gt_answers *answers, size_t lane_index, ui
 	const struct gt_story *story = answers ? answers->story : NULL;
 
 	return story && answers->passes.count >= FEWEST - 1 &&
-	       story->features[story->first_site[lane_index] + site]->bits & GT_HAS_ENGINE;
+	       gt_story_features(story, lane_index, site)->bits & GT_HAS_ENGINE;
 }
 
 static bool was_called(const struct gt_trace_lane *lane, const struct tally *tallies,
@@ -138,8 +138,7 @@ struct gt_calls gt_calls_of(const struct gt_trace *trace, const struct gt_answer
 	bool *kept = static_sites(lane, answers, lane_index);
 	struct gt_calls calls = {.sites = gt_xcalloc(lane->site_count + 1, sizeof(bool))};
 	bool called = !report || was_called(lane, tallies, gt_report_site(trace, report)) ||
-		      (report->site < lane->site_count &&
-		       is_in_passes(answers, lane_index, report->site));
+		      is_in_passes(answers, lane_index, report->site);
 
 	for (uint32_t s = 1; called && s < lane->site_count; s++) {
 		calls.sites[s] = !kept[s] && grows(&tallies[s], to);

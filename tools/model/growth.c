@@ -13,10 +13,9 @@
 #include "model/xalloc.h"
 #include "symbols/library.h"
 
-#define SKIP  2 /* first steps: state, caches, searches */
-#define LEAST 8 /* steps behind them */
-#define LEAST_ALIKE \
-	3 /* steps behind them, where each adds as much as the others and nothing goes */
+#define SKIP	    2 /* first steps: state, caches, searches */
+#define LEAST	    8 /* steps behind them */
+#define LEAST_ALIKE 3 /* likewise, where each adds as much as the others: grows_alike() */
 #define LEAST_UPS   4
 #define HIGH_UPS    10
 #define BUFFER_PART 4 /* a buffer rises in one of so many steps at least */

@@ -433,8 +433,8 @@ struct gt_story *gt_story_free(struct gt_story *story)
 
 /* ---- look-ups ------------------------------------------------------------------------------- */
 
-static const struct gt_features *site_features(const struct gt_story *story, size_t lane,
-					       uint32_t site)
+const struct gt_features *gt_story_features(const struct gt_story *story, size_t lane,
+					    uint32_t site)
 {
 	if (site >= story->trace->lanes[lane].site_count)
 		site = 0;
@@ -443,12 +443,12 @@ static const struct gt_features *site_features(const struct gt_story *story, siz
 
 const struct gt_features *gt_story_birth(const struct gt_story *story, const struct gt_life *life)
 {
-	return site_features(story, life->lane, life->site);
+	return gt_story_features(story, life->lane, life->site);
 }
 
 const struct gt_features *gt_story_death(const struct gt_story *story, const struct gt_life *life)
 {
-	return site_features(story, life->lane, life->free_site);
+	return gt_story_features(story, life->lane, life->free_site);
 }
 
 const struct gt_features *gt_story_at(const struct gt_story *story, uint32_t position)

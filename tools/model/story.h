@@ -59,6 +59,10 @@ int gt_story_make(const struct gt_trace *trace, struct gt_symbols *symbols, stru
 		  struct gt_error *err);
 struct gt_story *gt_story_free(struct gt_story *story); /* accepts NULL, returns NULL */
 
+/* Of a site of the lane, or of what is not known when there is none of that number. Never NULL. */
+const struct gt_features *gt_story_features(const struct gt_story *story, size_t lane,
+					    uint32_t site);
+
 /* Of the birth of a life. Never NULL. */
 const struct gt_features *gt_story_birth(const struct gt_story *story, const struct gt_life *life);
 const struct gt_features *gt_story_death(const struct gt_story *story, const struct gt_life *life);

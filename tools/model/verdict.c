@@ -47,10 +47,7 @@ static bool alive(const struct gt_trial *t, const struct gt_life *life)
 
 static const struct gt_features *request_features(const struct gt_trial *t)
 {
-	const struct gt_story *story = t->answers->story;
-	uint32_t site = t->report->site < t->lane->site_count ? t->report->site : 0;
-
-	return story->features[story->first_site[t->lane_index] + site];
+	return gt_story_features(t->answers->story, t->lane_index, t->report->site);
 }
 
 /* Training has begun, whether its steps are known or not. */
@@ -404,7 +401,7 @@ static bool large_input(struct gt_trial *t)
 {
 	const struct gt_answers *answers = t->answers;
 	uint64_t *inputs = gt_xcalloc(answers->steps.count + 1, sizeof(*inputs)), most = 0;
-	uint64_t largest = 0, here;
+	uint64_t largest = 0;
 	bool large;
 
 	for (size_t i = 0; i < answers->story->life_count; i++) {
@@ -420,10 +417,11 @@ static bool large_input(struct gt_trial *t)
 		largest = life->size;
 		t->v->input_site = &t->lane->site_defs[life->site];
 	}
+	for (size_t i = 1; i <= t->v->step; i++)
+		inputs[i] /= passes_of(t, i);
 	for (size_t i = 1; i < t->v->step; i++)
-		most = inputs[i] / passes_of(t, i) > most ? inputs[i] / passes_of(t, i) : most;
-	here = inputs[t->v->step] / passes_of(t, t->v->step);
-	large = most && here > most + most / 2;
+		most = inputs[i] > most ? inputs[i] : most;
+	large = most && inputs[t->v->step] > most + most / 2;
 	free(inputs);
 	return large;
 }

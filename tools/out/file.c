@@ -66,6 +66,8 @@ int gt_file_create(struct gt_file *ret, const char *path, mode_t mode)
 			fd = open_in_place(path, mode);
 		}
 		file.file = fd < 0 ? NULL : fdopen(fd, "w");
+		if (fd >= 0 && !file.file)
+			close(fd);
 	} else {
 		file.file = stdout;
 	}

@@ -22,6 +22,7 @@ struct row {
 	struct value *cells;
 	unsigned int part_of, sum_of, flags;
 	bool folded; /* stands for others, or is one of them */
+	bool rest;   /* says how many are left out */
 };
 
 struct gt_table {
@@ -272,6 +273,7 @@ static void fold(struct gt_table *table, size_t max_rows)
 	rest->flags = 0; /* NOLINT: more parts than are kept, so one was folded */
 	rest->cells[0].text = gt_xasprintf("... %zu more rows (--all)", parts - keep);
 	rest->cells[0].known = true;
+	rest->rest = true;
 }
 
 /* ---- layout -------------------------------------------------------------------------------- */
@@ -404,7 +406,7 @@ static void cut_rest(char *text, size_t width)
 {
 	char *end = strstr(text, " rows (--all)");
 
-	if (end && strncmp(text, "  ... ", 6) == 0 && gt_text_width(text) > width)
+	if (end && gt_text_width(text) > width)
 		*end = 0;
 }
 
@@ -420,7 +422,8 @@ static void put_text_row(const struct gt_table *table, struct gt_out *out, const
 		texts[c] = gt_xasprintf("%s%s", c ? "" : "  ", text);
 		free(text);
 	}
-	cut_rest(texts[0], widths[0]);
+	if (row->rest)
+		cut_rest(texts[0], widths[0]);
 	gt_cut_text(texts[0], widths[0]);
 	fputs(act && out->colour ? "\033[31m" : "", out->file);
 	put_row(table, out, widths, texts);
